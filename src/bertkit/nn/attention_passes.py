@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from bertkit.nn import fused
+from bertkit.nn import fused_training
 from bertkit.nn.cpu_kernels import Context
 from bertkit.nn.dropout import draw_mask, drop_, find_kept, keep_scale
 from bertkit.nn.packing import PackedRows
@@ -62,8 +62,8 @@ class _Heads:
 
     def split(self, tokens: Float[Tensor, "L W"], parts: int) -> Float[Tensor, "{parts} P T D"]:
         """The lists that stand side by side in ``tokens``; entries without a token are 0."""
-        if fused.applies(tokens):
-            return fused.split_heads(tokens, self.layout, parts, self.number)
+        if fused_training.applies(tokens):
+            return fused_training.split_heads(tokens, self.layout, parts, self.number)
         rows = self.layout.rows
         if self.layout.indices is not None:
             entries = tokens.new_zeros(rows * self.layout.width, tokens.shape[1])
@@ -73,8 +73,8 @@ class _Heads:
 
     def merge(self, heads: Float[Tensor, "K P T D"]) -> Float[Tensor, "L W"]:
         """The inverse of ``split``."""
-        if fused.applies(heads):
-            return fused.merge_heads(heads, self.layout, self.number)
+        if fused_training.applies(heads):
+            return fused_training.merge_heads(heads, self.layout, self.number)
         parts, _, width, size = heads.shape
         entries = heads.view(parts, self.layout.rows, self.number, width, size).permute(1, 3, 0, 2, 4)
         tokens = entries.reshape(self.layout.rows * width, -1)
@@ -151,8 +151,8 @@ def _forward(
     scores = _product(query, key.transpose(1, 2), query.shape[-1] ** -0.5)
     mask = draw_mask(rate) if rate > 0 else None
     kept: Tensor | None
-    if fused.applies(scores):
-        probabilities, dropped = fused.softmax_dropout(scores, allowed, mask)
+    if fused_training.applies(scores):
+        probabilities, dropped = fused_training.softmax_dropout(scores, allowed, mask)
         kept = dropped  # 0 where an entry was dropped
     else:
         probabilities = _softmax(scores, allowed)
@@ -168,9 +168,9 @@ def _backward(
     query, key, value, probabilities, kept = saved
     to_query, to_key, to_value = gradients
     to_probabilities = _product(gradient, value.transpose(1, 2), scale)
-    if fused.applies(probabilities):
+    if fused_training.applies(probabilities):
         dropped = kept
-        to_scores = fused.softmax_dropout_backward_(to_probabilities, probabilities, dropped)
+        to_scores = fused_training.softmax_dropout_backward_(to_probabilities, probabilities, dropped)
     else:
         # Dropout is applied again, so that no second (P, Q, T) tensor of floats is kept for this pass.
         dropped = _apply_dropout(probabilities, kept)

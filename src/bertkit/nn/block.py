@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bertkit.nn import cpu_kernels, fused
+from bertkit.nn import cpu_kernels, fused_training
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.cpu_kernels import Context, DropMask
 from bertkit.nn.dropout import Dropout, draw_mask
@@ -36,7 +36,7 @@ class ResidualNorm(nn.LayerNorm):
         """The residual stream after the sub-layer whose output is ``update``."""
         if (
             cpu_kernels.applies(update)
-            and fused.applies(update)
+            and fused_training.applies(update)
             and states.dtype == torch.float32
             and isinstance(self.dropout, Dropout)
         ):
@@ -62,7 +62,7 @@ class _FusedResidualNorm(torch.autograd.Function):
         eps: float,
         mask: DropMask | None,
     ) -> Float[Tensor, "L H"]:
-        output, kept = fused.residual_norm(states.contiguous(), update.contiguous(), weight, bias, eps, mask)
+        output, kept = fused_training.residual_norm(states.contiguous(), update.contiguous(), weight, bias, eps, mask)
         ctx.save_for_backward(*kept, weight)
         ctx.mask = mask
         return output
@@ -70,7 +70,11 @@ class _FusedResidualNorm(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Context, gradient: Float[Tensor, "L H"]) -> tuple[Tensor | None, ...]:
         *kept, weight = ctx.saved_tensors
-        return *fused.residual_norm_backward(gradient, fused.NormedSum(*kept), weight, ctx.mask), None, None
+        return (
+            *fused_training.residual_norm_backward(gradient, fused_training.NormedSum(*kept), weight, ctx.mask),
+            None,
+            None,
+        )
 
 
 class PostNormBlock(nn.Module):

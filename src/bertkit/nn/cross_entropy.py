@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertkit.nn import cpu_kernels, fused
+from bertkit.nn import cpu_kernels, fused_training
 
 _BLOCK_SIZE = 1 << 20
 """Logits per block, 4 MB in float32. A quarter to twice this size takes the same time within 6 %."""
@@ -30,7 +30,7 @@ def sum_cross_entropy(logits: Float[Tensor, "N V"], labels: Int[Tensor, " M"]) -
     no device makes such a copy.
     """
     if cpu_kernels.applies(logits):
-        function = _FusedSumCrossEntropy if fused.applies(logits) else _SumCrossEntropy
+        function = _FusedSumCrossEntropy if fused_training.applies(logits) else _SumCrossEntropy
         total: Tensor = function.apply(logits, labels)  # type: ignore[no-untyped-call]
         return total
     if logits.requires_grad:  # on a GPU, or while the model is traced
@@ -85,11 +85,11 @@ class _FusedSumCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: cpu_kernels.Context, logits: Float[Tensor, "N V"], labels: Int[Tensor, " M"]) -> Float[Tensor, ""]:
         logits, labels = logits.contiguous(), labels.contiguous()
-        sums = fused.log_sum_exp(logits[: len(labels)])
+        sums = fused_training.log_sum_exp(logits[: len(labels)])
         ctx.save_for_backward(logits, labels, sums)
         return (sums - logits[: len(labels)].gather(1, labels[:, None]).squeeze(1)).sum()
 
     @staticmethod
     def backward(ctx: cpu_kernels.Context, upstream: Float[Tensor, ""]) -> tuple[Tensor, None]:
         logits, labels, sums = ctx.saved_tensors
-        return fused.cross_entropy_backward(logits, labels, sums, float(upstream)), None
+        return fused_training.cross_entropy_backward(logits, labels, sums, float(upstream)), None

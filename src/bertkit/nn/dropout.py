@@ -6,8 +6,8 @@ torch's generator gives a single number, the start of a counter. The counter is 
 rate: 1 ns per entry on one thread. So the rate is exact to 1/65,536 (0.1 becomes 0.100006), and kept entries are scaled
 by the actual rate. On other devices this is torch's own dropout.
 
-The result depends on ``torch.manual_seed`` and torch's random state, but not on the number of threads. ``fused.c``
-computes the same masks in a single sweep.
+The result depends on ``torch.manual_seed`` and torch's random state, but not on the number of threads.
+``fused_training.c`` computes the same masks in a single sweep.
 
 Letters: B rows, T tokens, W any width.
 """
@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.nn import cpu_kernels, fused
+from bertkit.nn import cpu_kernels, fused_training
 from bertkit.nn.cpu_kernels import DropMask
 
 HEAD_DROPOUT = 0.1
@@ -107,12 +107,12 @@ class _FusedDrop(torch.autograd.Function):
     @staticmethod
     def forward(ctx: cpu_kernels.Context, states: Tensor, mask: DropMask) -> Tensor:
         ctx.mask = mask
-        return fused.dropout(states, mask)
+        return fused_training.dropout(states, mask)
 
     @staticmethod
     def backward(ctx: cpu_kernels.Context, gradient: Tensor) -> tuple[Tensor, None]:
         assert ctx.mask is not None
-        return fused.dropout(gradient, ctx.mask), None
+        return fused_training.dropout(gradient, ctx.mask), None
 
 
 class Dropout(nn.Module):
@@ -128,7 +128,7 @@ class Dropout(nn.Module):
             return states
         if not cpu_kernels.applies(states):
             return F.dropout(states, self.rate)
-        if fused.applies(states):
+        if fused_training.applies(states):
             dropped: Tensor = _FusedDrop.apply(states, draw_mask(self.rate))  # type: ignore[no-untyped-call]
         else:
             dropped = _Drop.apply(states, self.rate)  # type: ignore[no-untyped-call]

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertkit.nn.block import PostNormBlock, ResidualNorm
+from bertkit.nn.fused_inference import attend_rows, can_attend
 from bertkit.nn.inference_linear import LinearMaker, activation_name
 from bertkit.nn.packing import round_up
 from bertkit.nn.stack import MAX_SUBSET, BlockStack
@@ -46,6 +47,11 @@ class RowGroups:
         """The number of real tokens."""
         return sum(rows * length for rows, length in self.groups)
 
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return sum(rows for rows, _ in self.groups)
+
     def slices(self) -> Iterator[tuple[int, int, int]]:
         """(first token, rows, length) of each group."""
         start = 0
@@ -57,8 +63,9 @@ class RowGroups:
 class InferenceBlock(nn.Module):
     """A copy of ``PostNormBlock`` with layers made by ``make``; the last block computes only the tokens read."""
 
-    def __init__(self, block: PostNormBlock, make: LinearMaker, *, last: bool) -> None:
+    def __init__(self, block: PostNormBlock, make: LinearMaker, *, last: bool, dtype: torch.dtype) -> None:
         super().__init__()
+        self.attention_dtype = _attention_dtype(dtype)
         attention, feed_forward = block.attention, block.feed_forward
         self.num_heads = attention.num_heads
         width = attention.qkv.in_features
@@ -76,40 +83,51 @@ class InferenceBlock(nn.Module):
     ) -> Float[Tensor, "M H"]:
         """The output for all tokens, or for those at ``selected``, of which every row has the same number."""
         if selected is None:
-            mixed = self._attend(self.qkv(tokens), groups)
+            query, key_value = self.qkv(tokens).split((tokens.shape[1], 2 * tokens.shape[1]), dim=1)
+            mixed = self._attend(query, key_value, groups)
         else:
             assert self.query is not None and self.key_value is not None
             key_value, tokens = self.key_value(tokens), tokens[selected]
-            mixed = self._attend_from(self.query(tokens), key_value, groups)
+            mixed = self._attend(self.query(tokens), key_value, groups, per_row=len(selected) // groups.num_rows)
         attended = _normalize(self.attention_norm, self.output(mixed, tokens))
         return _normalize(self.feed_forward_norm, self.outer(self.inner(attended), attended))
 
-    def _attend(self, qkv: Float[Tensor, "N W"], groups: RowGroups) -> Float[Tensor, "N H"]:
-        mixed = []
-        for start, rows, length in groups.slices():
-            own = qkv[start : start + rows * length].float()  # attention in bfloat16 takes a tenth longer on a CPU
-            parts = own.view(rows, length, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
-            part = F.scaled_dot_product_attention(parts[0], parts[1], parts[2])
-            mixed.append(part.transpose(1, 2).reshape(rows * length, -1))
-        padding = len(qkv) - groups.num_tokens
-        if padding:
-            mixed.append(mixed[0].new_zeros(padding, mixed[0].shape[1]))
-        return (mixed[0] if len(mixed) == 1 else torch.cat(mixed)).to(qkv.dtype)
-
-    def _attend_from(
-        self, query: Float[Tensor, "M H"], key_value: Float[Tensor, "N W"], groups: RowGroups
+    def _attend(
+        self,
+        query: Float[Tensor, "M H"],
+        key_value: Float[Tensor, "N W"],
+        groups: RowGroups,
+        *,
+        per_row: int | None = None,
     ) -> Float[Tensor, "M H"]:
-        per_row = len(query) // sum(rows for rows, _ in groups.groups)
-        mixed, first = [], 0
+        """The attention of ``per_row`` queries of each row, or of all tokens, to all tokens of the row."""
+        key, value = key_value.chunk(2, dim=1)
+        mixed, first = query.new_empty(query.shape), 0
         for start, rows, length in groups.slices():
-            own = query[first : first + rows * per_row].float()
-            own = own.view(rows, per_row, self.num_heads, -1).transpose(1, 2)
-            tokens = key_value[start : start + rows * length].float()
-            parts = tokens.view(rows, length, 2, self.num_heads, -1).permute(2, 0, 3, 1, 4)
-            part = F.scaled_dot_product_attention(own, parts[0], parts[1])
-            mixed.append(part.transpose(1, 2).reshape(rows * per_row, -1))
-            first += rows * per_row
-        return torch.cat(mixed).to(query.dtype)
+            end, stop = first + rows * (per_row or length), start + rows * length
+            self._attend_rows(query[first:end], key[start:stop], value[start:stop], mixed[first:end], rows)
+            first = end
+        if first < len(mixed):
+            mixed[first:] = 0  # the padding
+        return mixed
+
+    def _attend_rows(
+        self,
+        query: Float[Tensor, "M H"],
+        key: Float[Tensor, "N H"],
+        value: Float[Tensor, "N H"],
+        out: Float[Tensor, "M H"],
+        rows: int,
+    ) -> None:
+        """Fill ``out``, the result for ``rows`` texts of equal length."""
+        if can_attend(len(key) // rows, key.shape[1] // self.num_heads):
+            attend_rows(query, key, value, out, rows=rows, heads=self.num_heads)
+            return
+        query, key, value = (
+            part.to(self.attention_dtype).view(rows, len(part) // rows, self.num_heads, -1).transpose(1, 2)
+            for part in (query, key, value)
+        )
+        out.copy_(F.scaled_dot_product_attention(query, key, value).transpose(1, 2).reshape(out.shape))
 
 
 class InferenceStack(nn.Module):
@@ -119,7 +137,9 @@ class InferenceStack(nn.Module):
     def __init__(self, stack: nn.Module, make: LinearMaker, *, dtype: torch.dtype) -> None:
         super().__init__()
         blocks = [block for block in stack.children() if isinstance(block, PostNormBlock)]
-        self.blocks = nn.ModuleList(InferenceBlock(block, make, last=block is blocks[-1]) for block in blocks)
+        self.blocks = nn.ModuleList(
+            InferenceBlock(block, make, last=block is blocks[-1], dtype=dtype) for block in blocks
+        )
         self.dtype = dtype
 
     def forward(
@@ -146,6 +166,15 @@ class InferenceStack(nn.Module):
             entries = positions.flatten().nonzero().squeeze(1)
         output = _pad(tokens, entries, states.shape)
         return output, (*hidden_states, output) if output_hidden_states else ()
+
+
+def _attention_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The format in which attention of states in ``dtype`` is fastest.
+
+    In bfloat16 a batch of 1,000 tokens in rows of 25, 64 and 128 takes 0.90, 0.61 and 0.58 times as long as in float32
+    on a chip with AMX, and 1.1 times as long on an AMD Zen 4.
+    """
+    return dtype if torch.cpu.get_capabilities().get("amx_bf16") else torch.float32
 
 
 def _entries(mask: Bool[Tensor, "B T"], groups: RowGroups) -> Int[Tensor, " N"] | None:

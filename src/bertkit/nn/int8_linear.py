@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from bertkit.nn.activation import ACTIVATIONS
+from bertkit.nn.fused import is_compiled
+from bertkit.nn.fused_inference import dequantize_, quantize
 from bertkit.nn.inference_linear import ALL_ROWS, Activation
 
 _GELU_MINIMUM = 0.17
@@ -79,11 +81,27 @@ class Int8Linear(nn.Module):
         self.bias = linear.bias.detach()[rows].float() - taken
         self.input_shift = self.shift * self.input_factor
         self.activation = nn.Identity() if activation is None else ACTIVATIONS[activation]()
+        self.is_gelu = activation == "gelu"  # which the compiled pass applies itself
 
     def forward(
         self, states: Float[Tensor, "N K"], residual: Float[Tensor, "N M"] | None = None
     ) -> Float[Tensor, "N M"]:
         """Each token independently, plus ``residual``, in float32."""
+        integers, steps = self._quantize(states)
+        product = torch.ops.onednn.qlinear_pointwise(
+            integers, 1.0, self.zero, self.weight, self.scale, self.weight_zeros,
+            None, 1.0, 0, torch.float32, "none", [], "",
+        )  # fmt: skip
+        if is_compiled():
+            output: Tensor = dequantize_(product, steps, self.bias, residual, gelu=self.is_gelu)
+            return output if self.is_gelu else self.activation(output)
+        output = self.activation(torch.addcmul(self.bias, product, steps[:, None]))
+        return output if residual is None else output.add_(residual)
+
+    def _quantize(self, states: Float[Tensor, "N K"]) -> tuple[UInt8[Tensor, "N K"], Float[Tensor, " N"]]:
+        """The inputs as integers, and the step of each token, as ``fused_inference.quantize``."""
+        if is_compiled():
+            return quantize(states, self.input_factor, self.input_shift if self.shift else None)
         # In place where it can be: new memory for each step took half of the time of a layer.
         if self.shift:
             scaled = torch.addcmul(self.input_shift, states, self.input_factor)
@@ -91,18 +109,12 @@ class Int8Linear(nn.Module):
         else:
             scaled = states * self.input_factor
             largest = torch.maximum(scaled.amax(dim=1, keepdim=True), -scaled.amin(dim=1, keepdim=True))
-        step = largest.clamp_(min=1e-12) / self.levels
-        scaled.mul_(1 / step)
+        steps = largest.clamp_(min=1e-12) / self.levels
+        scaled.mul_(1 / steps)
         if not self.zero:
             scaled.sub_(128)
         # PyTorch converts to int8 nine times faster than to uint8; the other sign bit adds 128 again.
-        integers = scaled.round_().to(torch.int8).bitwise_xor_(-128).view(torch.uint8)
-        product = torch.ops.onednn.qlinear_pointwise(
-            integers, 1.0, self.zero, self.weight, self.scale, self.weight_zeros,
-            None, 1.0, 0, torch.float32, "none", [], "",
-        )  # fmt: skip
-        output: Tensor = self.activation(torch.addcmul(self.bias, product, step))
-        return output if residual is None else output.add_(residual)
+        return scaled.round_().to(torch.int8).bitwise_xor_(-128).view(torch.uint8), steps.squeeze(1)
 
 
 @dataclass(frozen=True, slots=True)

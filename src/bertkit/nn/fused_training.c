@@ -1,60 +1,15 @@
 /* Elementwise passes of a training step on a CPU, each in one sweep over memory.
 
-   nn/fused.py compiles this file and calls it; the functions in torch that each replaces are named there. bfloat16
-   numbers are the upper halves of float32 numbers, computed with in float32 and rounded to nearest, ties to even.
+   nn/fused_training.py calls them.
 
    Dropout draws no numbers: entry i is kept or dropped by 16 bits of a hash of (start + i / 4), as in nn/dropout.py,
    so the backward pass repeats the mask without storing it.
 
    Work is divided by rows or by blocks of fixed size, so no result depends on the number of threads. */
 
-#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
-#pragma GCC target("prefer-vector-width=512") /* a fifth faster than the default, 256 */
-#endif
-
-#include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-typedef uint16_t bf16;
+#include "fused.h"
 
 #define BLOCK 4096 /* entries whose hashes a thread keeps, 8 KiB */
-
-static inline float from_bits(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint32_t to_bits(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static inline float widen(bf16 value) { return from_bits((uint32_t)value << 16); }
-
-static inline bf16 narrow(float value) {
-    uint32_t bits = to_bits(value);
-    uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-    return value == value ? (bf16)rounded : 0x7fc0;
-}
-
-/* e^x with a relative error of 2e-7 (polynomial of Cephes' expf); x is at most 88, and below -87 the result is e^-87. */
-static inline float exp_fast(float x) {
-    x = x < -87.0f ? -87.0f : x;
-    float shifted = x * 1.44269504f + 12582912.0f; /* adding 1.5 * 2^23 rounds to an integer */
-    float power = shifted - 12582912.0f;
-    float rest = x - power * 0.693359375f + power * 2.12194440e-4f;
-    float sum = 1.9875691500e-4f;
-    sum = sum * rest + 1.3981999507e-3f;
-    sum = sum * rest + 8.3334519073e-3f;
-    sum = sum * rest + 4.1665795894e-2f;
-    sum = sum * rest + 1.6666665459e-1f;
-    sum = sum * rest + 5.0000001201e-1f;
-    return (sum * rest * rest + rest + 1.0f) * from_bits((to_bits(shifted) + 127) << 23);
-}
 
 /* 1 for a kept entry and 0 for a dropped one, for `count` entries from entry `first` on. `words` has room for
    ROOM(count) of them; the result begins inside it. */

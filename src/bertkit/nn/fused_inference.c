@@ -1,0 +1,183 @@
+/* Passes of inference on a CPU: attention of short texts, and what surrounds a product of 8-bit integers.
+
+   nn/fused_inference.py calls them. Every text and token is computed alone, so no result depends on the number of
+   threads or on the other texts of a batch. */
+
+#include "fused.h"
+
+typedef float vector __attribute__((vector_size(64))); /* 16 numbers; several instructions on older processors */
+
+#define LANES 16
+#define AT_A_TIME 4 /* keys, or entries of values: so many products share a load */
+
+static inline float *allocate(int64_t count) {
+    return aligned_alloc(64, (count * (int64_t)sizeof(float) + 63) / 64 * 64);
+}
+
+static inline void load(const void *numbers, int is_bf16, int64_t offset, int64_t count, float *restrict to) {
+    if (is_bf16) {
+        const bf16 *from = (const bf16 *)numbers + offset;
+        for (int64_t i = 0; i < count; i++) to[i] = widen(from[i]);
+    } else {
+        memcpy(to, (const float *)numbers + offset, count * sizeof(float));
+    }
+}
+
+static inline void store(const float *restrict numbers, int is_bf16, int64_t offset, int64_t count, void *out) {
+    if (is_bf16) {
+        bf16 *to = (bf16 *)out + offset;
+        for (int64_t i = 0; i < count; i++) to[i] = narrow(numbers[i]);
+    } else {
+        memcpy((float *)out + offset, numbers, count * sizeof(float));
+    }
+}
+
+/* 16 queries, one per lane, become the result of their attention. `keys` and `values` are (length, size); keys has
+   room for a multiple of 4. */
+static inline void attend(const float *keys, const float *values, vector *lanes, vector *scores, int64_t length,
+                          int64_t size) {
+    for (int64_t t = 0; t < length; t += AT_A_TIME) {
+        const float *k = keys + t * size;
+        vector a = {0}, b = {0}, c = {0}, d = {0};
+        for (int64_t i = 0; i < size; i++) {
+            a += k[i] * lanes[i];
+            b += k[size + i] * lanes[i];
+            c += k[2 * size + i] * lanes[i];
+            d += k[3 * size + i] * lanes[i];
+        }
+        scores[t] = a, scores[t + 1] = b, scores[t + 2] = c, scores[t + 3] = d;
+    }
+    vector highest = scores[0], sum = {0};
+    for (int64_t t = 1; t < length; t++) {
+        float *top = (float *)&highest;
+        const float *each = (const float *)(scores + t);
+#pragma omp simd
+        for (int i = 0; i < LANES; i++) top[i] = each[i] > top[i] ? each[i] : top[i];
+    }
+    for (int64_t t = 0; t < length; t++) {
+        scores[t] -= highest;
+        float *each = (float *)(scores + t);
+#pragma omp simd
+        for (int i = 0; i < LANES; i++) each[i] = exp_fast(each[i]);
+        sum += scores[t];
+    }
+    vector inverse = 1.0f / sum;
+    for (int64_t i = 0; i < size; i += AT_A_TIME) {
+        const float *v = values + i;
+        vector a = {0}, b = {0}, c = {0}, d = {0};
+        for (int64_t t = 0; t < length; t++, v += size) {
+            a += v[0] * scores[t];
+            b += v[1] * scores[t];
+            c += v[2] * scores[t];
+            d += v[3] * scores[t];
+        }
+        lanes[i] = a * inverse, lanes[i + 1] = b * inverse, lanes[i + 2] = c * inverse, lanes[i + 3] = d * inverse;
+    }
+}
+
+/* Attention of `rows` texts of `length` tokens, each to all tokens of its text, with `queries` queries per text.
+
+   Query q of text r begins at entry (r * queries + q) * query_stride of `query`, key k of text r at entry
+   (r * length + k) * stride of `key`, and so for `value`; head h begins h * size later. The result (rows * queries,
+   heads * size) has the type of the inputs. `size` is a multiple of 4. */
+void attend_rows(const void *query, const void *key, const void *value, void *out, int is_bf16, int64_t rows,
+                 int64_t queries, int64_t length, int64_t heads, int64_t size, int64_t query_stride, int64_t stride) {
+    int64_t padded = (length + AT_A_TIME - 1) / AT_A_TIME * AT_A_TIME;
+    float scale = 1.0f / sqrtf((float)size);
+#pragma omp parallel
+    {
+        float *keys = allocate(padded * size), *values = allocate(length * size), *own = allocate(size);
+        float *lanes = allocate(size * LANES), *scores = allocate(padded * LANES);
+        memset(keys, 0, padded * size * sizeof(float));
+        memset(lanes, 0, size * LANES * sizeof(float));
+#pragma omp for schedule(static)
+        for (int64_t map = 0; map < rows * heads; map++) {
+            int64_t row = map / heads, head = map % heads;
+            for (int64_t t = 0; t < length; t++) {
+                int64_t offset = (row * length + t) * stride + head * size;
+                load(key, is_bf16, offset, size, keys + t * size);
+                load(value, is_bf16, offset, size, values + t * size);
+            }
+            for (int64_t first = 0; first < queries; first += LANES) {
+                int64_t count = queries - first < LANES ? queries - first : LANES;
+                for (int64_t q = 0; q < count; q++) {
+                    load(query, is_bf16, (row * queries + first + q) * query_stride + head * size, size, own);
+                    for (int64_t i = 0; i < size; i++) lanes[i * LANES + q] = own[i] * scale;
+                }
+                attend(keys, values, (vector *)lanes, (vector *)scores, length, size);
+                for (int64_t q = 0; q < count; q++) {
+                    for (int64_t i = 0; i < size; i++) own[i] = lanes[i * LANES + q];
+                    store(own, is_bf16, ((row * queries + first + q) * heads + head) * size, size, out);
+                }
+            }
+        }
+        free(keys);
+        free(values);
+        free(own);
+        free(lanes);
+        free(scores);
+    }
+}
+
+/* Each row, times `factor` and plus `shift`, as integers from 0 to 255 and a step: with `shift` from 0 to the highest
+   entry, without it (NULL) from minus to plus the largest magnitude, and 128 for 0. */
+void quantize(const float *states, const float *factor, const float *shift, uint8_t *integers, float *steps,
+              int64_t rows, int64_t width) {
+#pragma omp parallel
+    {
+        float *scaled = malloc(width * sizeof(float));
+#pragma omp for schedule(static)
+        for (int64_t row = 0; row < rows; row++) {
+            const float *state = states + row * width;
+            float largest = 1e-12f;
+            if (shift) {
+#pragma omp simd reduction(max : largest)
+                for (int64_t i = 0; i < width; i++) {
+                    float each = state[i] * factor[i] + shift[i];
+                    scaled[i] = each;
+                    largest = each > largest ? each : largest;
+                }
+            } else {
+#pragma omp simd reduction(max : largest)
+                for (int64_t i = 0; i < width; i++) {
+                    float each = state[i] * factor[i], size = fabsf(each);
+                    scaled[i] = each;
+                    largest = size > largest ? size : largest;
+                }
+            }
+            float step = largest / (shift ? 255.0f : 127.0f), inverse = 1.0f / step;
+            int32_t zero = shift ? 0 : 128;
+            uint8_t *to = integers + row * width;
+#pragma omp simd
+            for (int64_t i = 0; i < width; i++) {
+                int32_t each = (int32_t)rintf(scaled[i] * inverse) + zero;
+                to[i] = each < 0 ? 0 : each > 255 ? 255 : each;
+            }
+            steps[row] = step;
+        }
+        free(scaled);
+    }
+}
+
+/* `product` becomes product * step + bias, then with `gelu` its erf GELU, and plus `residual` (or NULL). */
+void dequantize(float *product, const float *steps, const float *bias, const float *residual, int gelu, int64_t rows,
+                int64_t width) {
+#pragma omp parallel for schedule(static)
+    for (int64_t row = 0; row < rows; row++) {
+        float *to = product + row * width, step = steps[row];
+        const float *added = residual ? residual + row * width : NULL;
+        if (gelu) {
+#pragma omp simd
+            for (int64_t i = 0; i < width; i++) {
+                float x = to[i] * step + bias[i];
+                to[i] = x * normal_share(x);
+            }
+        } else if (added) {
+#pragma omp simd
+            for (int64_t i = 0; i < width; i++) to[i] = to[i] * step + bias[i] + added[i];
+        } else {
+#pragma omp simd
+            for (int64_t i = 0; i < width; i++) to[i] = to[i] * step + bias[i];
+        }
+    }
+}

@@ -1,0 +1,80 @@
+"""The compiled passes of inference against torch's operations."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from bertkit.nn import fused
+from bertkit.nn.fused_inference import attend_rows, can_attend, dequantize_, quantize
+
+pytestmark = pytest.mark.skipif(not fused.is_compiled(), reason="no C compiler with OpenMP on this machine")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("rows", "length", "queries"), [(1, 1, 1), (3, 5, 5), (2, 17, 17), (3, 33, 2), (2, 48, 1)])
+@pytest.mark.parametrize("size", [4, 20, 32])
+def test_attention_equals_torchs(dtype: torch.dtype, rows: int, length: int, queries: int, size: int) -> None:
+    heads = 3
+    width = heads * size
+    wide = torch.randn(rows * length, 3 * width).to(dtype)
+    query = wide[:, :width] if queries == length else torch.randn(rows * queries, width).to(dtype)
+    key, value = wide[:, width : 2 * width], wide[:, 2 * width :]
+    out = torch.full((rows * queries, width), float("nan"), dtype=dtype)
+    attend_rows(query, key, value, out, rows=rows, heads=heads)
+    parts = [part.float().reshape(rows, -1, heads, size).transpose(1, 2) for part in (query, key, value)]
+    expected = F.scaled_dot_product_attention(parts[0], parts[1], parts[2]).transpose(1, 2).reshape(out.shape)
+    tolerance = 1e-5 if dtype == torch.float32 else 0.02
+    torch.testing.assert_close(out.float(), expected, rtol=tolerance, atol=tolerance)
+
+
+def test_attention_of_large_scores_is_finite_and_one_of_nan_is_nan() -> None:
+    query, key, value = 100 * torch.randn(3, 5, 4)
+    out = torch.empty(5, 4)
+    attend_rows(query, key, value, out, rows=1, heads=1)
+    assert out.isfinite().all()
+    value[3, 1] = float("nan")
+    attend_rows(query, key, value, out, rows=1, heads=1)
+    assert out[:, 1].isnan().all()
+
+
+def test_long_texts_and_odd_heads_are_left_to_torch() -> None:
+    assert can_attend(48, 32)
+    assert not can_attend(49, 32)
+    assert not can_attend(48, 30)
+
+
+@pytest.mark.parametrize(("rows", "width"), [(1, 1), (3, 7), (5, 384)])
+def test_integers_and_steps_restore_the_states(rows: int, width: int) -> None:
+    states, factor = torch.randn(rows, width), 0.5 + torch.rand(width)
+    integers, steps = quantize(states, factor, None)
+    scaled = states * factor
+    torch.testing.assert_close(steps, scaled.abs().amax(dim=1) / 127)
+    restored = (integers.float() - 128) * steps[:, None]
+    assert ((restored - scaled).abs() <= 0.501 * steps[:, None]).all()
+
+
+def test_states_that_are_never_negative_have_all_256_levels() -> None:
+    states, shift = torch.rand(5, 99), torch.full((99,), 0.1)
+    integers, steps = quantize(states, torch.ones(99), shift)
+    torch.testing.assert_close(steps, (states + shift).amax(dim=1) / 255)
+    assert integers.max() == 255
+    assert ((integers.float() * steps[:, None] - states - shift).abs() <= 0.501 * steps[:, None]).all()
+
+
+def test_a_row_of_zeros_has_no_division_by_zero() -> None:
+    integers, steps = quantize(torch.zeros(2, 5), torch.ones(5), None)
+    assert (integers == 128).all()
+    assert (steps > 0).all()
+
+
+@pytest.mark.parametrize(("gelu", "with_residual"), [(False, False), (True, False), (False, True)])
+def test_products_are_scaled_and_activated_as_by_torch(gelu: bool, with_residual: bool) -> None:
+    product, steps, bias = 9 * torch.randn(5, 37), torch.rand(5), torch.randn(37)
+    residual = torch.randn(37, 5).T if with_residual else None
+    expected = product * steps[:, None] + bias
+    expected = F.gelu(expected) if gelu else expected
+    expected = expected if residual is None else expected + residual
+    assert dequantize_(product, steps, bias, residual, gelu=gelu) is product
+    torch.testing.assert_close(product, expected, rtol=1e-5, atol=1e-5)
