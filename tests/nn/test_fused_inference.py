@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from bertkit.nn import fused
-from bertkit.nn.fused_inference import attend_rows, can_attend, dequantize_, quantize
+from bertkit.nn.fused_inference import attend_rows, can_attend, dequantize_, layer_norm, quantize
 
 pytestmark = pytest.mark.skipif(not fused.is_compiled(), reason="no C compiler with OpenMP on this machine")
 
@@ -43,6 +43,15 @@ def test_long_texts_and_odd_heads_are_left_to_torch() -> None:
     assert can_attend(48, 32)
     assert not can_attend(49, 32)
     assert not can_attend(48, 30)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 0.02)])
+def test_layer_norm_equals_torchs(dtype: torch.dtype, tolerance: float) -> None:
+    states, weight, bias = (3 + 2 * torch.randn(5, 37)).to(dtype), torch.randn(37), torch.randn(37)
+    expected = F.layer_norm(states.float(), (37,), weight, bias, 1e-12)
+    actual = layer_norm(states, weight, bias, 1e-12)
+    assert actual.dtype == dtype
+    torch.testing.assert_close(actual.float(), expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(("rows", "width"), [(1, 1), (3, 7), (5, 384)])

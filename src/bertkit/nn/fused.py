@@ -39,6 +39,7 @@ _SIGNATURES = {
     "softmax_dropout": (*[_POINTER] * 4, *[_LONG] * 7, _INT),
     "softmax_dropout_backward": (_POINTER, _POINTER, _POINTER, _LONG, _LONG),
     "attend_rows": (*[_POINTER] * 4, _INT, *[_LONG] * 7),
+    "layer_norm": (*[_POINTER] * 4, _INT, _LONG, _LONG, _FLOAT),
     "quantize": (*[_POINTER] * 5, _LONG, _LONG),
     "dequantize": (*[_POINTER] * 4, _INT, _LONG, _LONG),
     "log_sum_exp": (_POINTER, _POINTER, _LONG, _LONG),

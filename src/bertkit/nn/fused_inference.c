@@ -119,6 +119,30 @@ void attend_rows(const void *query, const void *key, const void *value, void *ou
     }
 }
 
+/* LayerNorm of each row, in the type of the input. */
+void layer_norm(const void *states, const float *weight, const float *bias, void *out, int is_bf16, int64_t rows,
+                int64_t width, float epsilon) {
+#pragma omp parallel
+    {
+        float *state = allocate(width);
+#pragma omp for schedule(static)
+        for (int64_t row = 0; row < rows; row++) {
+            float total = 0, squares = 0;
+            load(states, is_bf16, row * width, width, state);
+#pragma omp simd reduction(+ : total)
+            for (int64_t i = 0; i < width; i++) total += state[i];
+            float mean = total / width;
+#pragma omp simd reduction(+ : squares)
+            for (int64_t i = 0; i < width; i++) squares += (state[i] - mean) * (state[i] - mean);
+            float inverse = 1.0f / sqrtf(squares / width + epsilon);
+#pragma omp simd
+            for (int64_t i = 0; i < width; i++) state[i] = (state[i] - mean) * inverse * weight[i] + bias[i];
+            store(state, is_bf16, row * width, width, out);
+        }
+        free(state);
+    }
+}
+
 /* Each row, times `factor` and plus `shift`, as integers from 0 to 255 and a step: with `shift` from 0 to the highest
    entry, without it (NULL) from minus to plus the largest magnitude, and 128 for 0. */
 void quantize(const float *states, const float *factor, const float *shift, uint8_t *integers, float *steps,

@@ -40,6 +40,15 @@ def attend_rows(
     call("attend_rows", query, key, value, out, is_bfloat16, rows, queries, length, heads, size, *strides)
 
 
+def layer_norm(
+    states: Float[Tensor, "N H"], weight: Float[Tensor, " H"], bias: Float[Tensor, " H"], eps: float
+) -> Float[Tensor, "N H"]:
+    """LayerNorm of each token, in the format of ``states``; ``weight`` and ``bias`` are float32."""
+    out = torch.empty_like(states)
+    call("layer_norm", states, weight, bias, out, int(states.dtype == torch.bfloat16), *states.shape, eps)
+    return out
+
+
 def quantize(
     states: Float[Tensor, "N K"], factor: Float[Tensor, " K"], shift: Float[Tensor, " K"] | None
 ) -> tuple[UInt8[Tensor, "N K"], Float[Tensor, " N"]]:

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertkit.nn.block import PostNormBlock, ResidualNorm
-from bertkit.nn.fused_inference import attend_rows, can_attend
+from bertkit.nn.fused import is_compiled
+from bertkit.nn.fused_inference import attend_rows, can_attend, layer_norm
 from bertkit.nn.inference_linear import LinearMaker, activation_name
 from bertkit.nn.packing import round_up
 from bertkit.nn.stack import MAX_SUBSET, BlockStack
@@ -83,8 +84,8 @@ class InferenceBlock(nn.Module):
     ) -> Float[Tensor, "M H"]:
         """The output for all tokens, or for those at ``selected``, of which every row has the same number."""
         if selected is None:
-            query, key_value = self.qkv(tokens).split((tokens.shape[1], 2 * tokens.shape[1]), dim=1)
-            mixed = self._attend(query, key_value, groups)
+            qkv = self.qkv(tokens)
+            mixed = self._attend(qkv[:, : tokens.shape[1]], qkv[:, tokens.shape[1] :], groups)
         else:
             assert self.query is not None and self.key_value is not None
             key_value, tokens = self.key_value(tokens), tokens[selected]
@@ -101,7 +102,7 @@ class InferenceBlock(nn.Module):
         per_row: int | None = None,
     ) -> Float[Tensor, "M H"]:
         """The attention of ``per_row`` queries of each row, or of all tokens, to all tokens of the row."""
-        key, value = key_value.chunk(2, dim=1)
+        key, value = key_value[:, : query.shape[1]], key_value[:, query.shape[1] :]
         mixed, first = query.new_empty(query.shape), 0
         for start, rows, length in groups.slices():
             end, stop = first + rows * (per_row or length), start + rows * length
@@ -157,10 +158,11 @@ class InferenceStack(nn.Module):
         tokens = (states.flatten(0, 1) if entries is None else states.flatten(0, 1)[entries]).to(self.dtype)
         selected = None if positions is None or output_hidden_states else _select(positions, mask)
         hidden_states = []
-        for block in self.blocks:
+        last = len(self.blocks) - 1
+        for number, block in enumerate(self.blocks):
             if output_hidden_states:
                 hidden_states.append(_pad(tokens, entries, states.shape))
-            tokens = block(tokens, groups, selected if block is self.blocks[-1] else None)
+            tokens = block(tokens, groups, selected if number == last else None)
         if selected is not None:
             assert positions is not None
             entries = positions.flatten().nonzero().squeeze(1)
@@ -206,4 +208,6 @@ def _pad(tokens: Float[Tensor, "N H"], entries: Int[Tensor, " N"] | None, shape:
 
 
 def _normalize(norm: ResidualNorm, states: Float[Tensor, "N H"]) -> Float[Tensor, "N H"]:
+    if is_compiled():
+        return layer_norm(states, norm.weight, norm.bias, norm.eps)
     return F.layer_norm(states, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
