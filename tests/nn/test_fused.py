@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,45 @@ def test_without_a_compiler_there_is_no_library(command: str, tmp_path: Path, mo
     monkeypatch.setattr(fused, "_COMMAND", (command,))
     assert not fused.is_compiled()
     assert "no C compiler" in fused.explain()
+
+
+@needs_compiler
+def test_threads_that_need_it_at_once_compile_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compiled: list[Path] = []
+    compile_file = fused._compile
+
+    def count(path: Path) -> None:
+        compiled.append(path)
+        compile_file(path)
+
+    monkeypatch.setattr(fused, "_compile", count)
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: fused._library(), range(4)))
+    assert None not in found
+    assert len(compiled) == 1
+
+
+@needs_compiler
+def test_a_damaged_file_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "bertkit").mkdir()
+    file = tmp_path / "bertkit" / f"fused-{fused._fingerprint()}.so"
+    file.write_bytes(b"no library")
+    assert fused.is_compiled()
+    assert file.read_bytes().startswith(b"\x7fELF")
+
+
+@needs_compiler
+def test_a_library_without_the_functions_is_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, "_SIGNATURES", {"no_such_function": ()})
+    assert not fused.is_compiled()
+
+
+def test_missing_sources_are_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, "_SOURCES", (tmp_path / "absent.c",))
+    monkeypatch.setattr(fused, "_COMMAND", ("false",))
+    assert not fused.is_compiled()
 
 
 def test_another_processor_compiles_a_file_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,9 +40,10 @@ def test_attention_of_large_scores_is_finite_and_one_of_nan_is_nan() -> None:
 
 
 def test_long_texts_and_odd_heads_are_left_to_torch() -> None:
-    assert can_attend(48, 32)
-    assert not can_attend(49, 32)
-    assert not can_attend(48, 30)
+    assert can_attend(48, 32, torch.float32)
+    assert not can_attend(49, 32, torch.float32)
+    assert not can_attend(48, 30, torch.float32)
+    assert not can_attend(48, 32, torch.float16)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 0.02)])
@@ -70,6 +71,15 @@ def test_states_that_are_never_negative_have_all_256_levels() -> None:
     torch.testing.assert_close(steps, (states + shift).amax(dim=1) / 255)
     assert integers.max() == 255
     assert ((integers.float() * steps[:, None] - states - shift).abs() <= 0.501 * steps[:, None]).all()
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("shift", [None, torch.zeros(5)])
+def test_a_row_that_is_not_finite_has_no_step(bad: float, shift: torch.Tensor | None) -> None:
+    states = torch.rand(3, 5)
+    states[1, 2] = bad
+    _, steps = quantize(states, torch.ones(5), shift)
+    assert steps.isnan().tolist() == [False, True, False]
 
 
 def test_a_row_of_zeros_has_no_division_by_zero() -> None:

@@ -177,3 +177,38 @@ def test_they_apply_to_bfloat16_on_a_cpu_only(monkeypatch: pytest.MonkeyPatch) -
     assert not fused_training.applies(torch.zeros(1, dtype=torch.bfloat16, device="meta"))
     monkeypatch.setattr(fused, "_library", lambda: None)
     assert not fused_training.applies(torch.zeros(1, dtype=torch.bfloat16))
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_a_norm_in_another_format_is_left_to_torch(dtype: torch.dtype) -> None:
+    norm, states = ResidualNorm(8, eps=1e-5, dropout=Dropout(0.0)).to(dtype), torch.randn(3, 8)
+    with pytest.raises(RuntimeError, match="mixed dtype"):
+        norm(states, bfloat16(3, 8).requires_grad_())
+
+
+@needs_compiler
+def test_states_of_three_dimensions_and_a_norm_without_bias_are_left_to_torch() -> None:
+    norm, update = ResidualNorm(8, eps=1e-5, dropout=Dropout(0.0)), bfloat16(2, 3, 8).requires_grad_()
+    assert norm(torch.randn(2, 3, 8), update).shape == (2, 3, 8)
+    norm.register_parameter("bias", None)
+    assert norm(torch.randn(3, 8), update[0]).isfinite().all()
+
+
+@needs_compiler
+def test_labels_may_have_another_integer_type() -> None:
+    logits, labels = bfloat16(4, 9).requires_grad_(), torch.tensor([1, 0, 2, 8])
+    gradients = [
+        torch.autograd.grad(sum_cross_entropy(logits, labels.to(dtype)), [logits])[0]
+        for dtype in (torch.int64, torch.int32)
+    ]
+    assert torch.equal(*gradients)
+
+
+@needs_compiler
+def test_a_second_derivative_is_refused() -> None:
+    norm = ResidualNorm(8, eps=1e-5, dropout=Dropout(0.0))
+    states, update = torch.randn(3, 8, requires_grad=True), bfloat16(3, 8).requires_grad_()
+    (gradient,) = torch.autograd.grad(norm(states, update).pow(2).sum(), [states], create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiate twice"):
+        torch.autograd.backward(gradient.sum())

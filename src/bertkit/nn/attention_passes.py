@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from bertkit.nn import fused_training
 from bertkit.nn.cpu_kernels import Context
@@ -43,7 +44,7 @@ def attend_tokens(
     num_heads: int,
     rate: float,
 ) -> Float[Tensor, "M H"]:
-    """The same for packed lists of tokens: one copy makes heads of them, and one makes a list of the result.
+    """``attend_heads`` for packed lists of tokens: one copy makes heads of them, and one makes a list of the result.
 
     ``query_rows`` and ``rows`` are where the tokens belong. Without ``query``, ``key_value`` begins with the queries.
     """
@@ -103,6 +104,7 @@ class _AttendTokens(torch.autograd.Function):
         return query_heads.merge(mixed[None])
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Context, gradient: Float[Tensor, "M H"]) -> tuple[Tensor | None, ...]:
         query_heads, heads, is_joined = ctx.heads
         saved = ctx.saved_tensors
@@ -133,6 +135,7 @@ class _AttendHeads(torch.autograd.Function):
         return mixed.view(query.shape)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Context, gradient: Float[Tensor, "B N Q D"]) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
         gradients = tuple(torch.empty_like(part) for part in saved[:3])

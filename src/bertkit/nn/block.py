@@ -16,6 +16,7 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from bertkit.nn import cpu_kernels, fused_training
 from bertkit.nn.attention import SelfAttention
@@ -34,12 +35,7 @@ class ResidualNorm(nn.LayerNorm):
 
     def forward(self, states: Float[Tensor, "... H"], update: Float[Tensor, "... H"]) -> Float[Tensor, "... H"]:  # type: ignore[override]
         """The residual stream after the sub-layer whose output is ``update``."""
-        if (
-            cpu_kernels.applies(update)
-            and fused_training.applies(update)
-            and states.dtype == torch.float32
-            and isinstance(self.dropout, Dropout)
-        ):
+        if self._is_fused(states, update) and isinstance(self.dropout, Dropout):
             rate = self.dropout.rate if self.training else 0.0
             mask = draw_mask(rate) if rate > 0 else None
             normed: Tensor = _FusedResidualNorm.apply(  # type: ignore[no-untyped-call]
@@ -47,6 +43,17 @@ class ResidualNorm(nn.LayerNorm):
             )
             return normed
         return super().forward(states + self.dropout(update))
+
+    def _is_fused(self, states: Tensor, update: Tensor) -> bool:
+        """Whether the inputs are those of a block that is trained in bfloat16 on a CPU."""
+        return (
+            cpu_kernels.applies(update)
+            and fused_training.applies(update)
+            and states.dtype == self.weight.dtype == torch.float32
+            and self.bias is not None
+            and states.ndim == 2
+            and states.shape == update.shape
+        )
 
 
 class _FusedResidualNorm(torch.autograd.Function):
@@ -68,6 +75,7 @@ class _FusedResidualNorm(torch.autograd.Function):
         return output
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Context, gradient: Float[Tensor, "L H"]) -> tuple[Tensor | None, ...]:
         *kept, weight = ctx.saved_tensors
         return (

@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from bertkit.nn import cpu_kernels, fused_training
@@ -80,16 +81,20 @@ class _SumCrossEntropy(torch.autograd.Function):
 
 
 class _FusedSumCrossEntropy(torch.autograd.Function):
-    """The same with compiled passes. They are so fast that the gradient is computed in the backward pass, scaled."""
+    """The same with compiled passes: fast enough to compute the gradient in the backward pass, already scaled.
+
+    The loss of a label has no upper limit here, because its logarithm is never that of a rounded probability.
+    """
 
     @staticmethod
     def forward(ctx: cpu_kernels.Context, logits: Float[Tensor, "N V"], labels: Int[Tensor, " M"]) -> Float[Tensor, ""]:
-        logits, labels = logits.contiguous(), labels.contiguous()
+        logits, labels = logits.contiguous(), labels.long().contiguous()
         sums = fused_training.log_sum_exp(logits[: len(labels)])
         ctx.save_for_backward(logits, labels, sums)
         return (sums - logits[: len(labels)].gather(1, labels[:, None]).squeeze(1)).sum()
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: cpu_kernels.Context, upstream: Float[Tensor, ""]) -> tuple[Tensor, None]:
         logits, labels, sums = ctx.saved_tensors
         return fused_training.cross_entropy_backward(logits, labels, sums, float(upstream)), None

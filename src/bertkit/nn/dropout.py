@@ -19,6 +19,7 @@ import math
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from bertkit.nn import cpu_kernels, fused_training
@@ -110,6 +111,7 @@ class _FusedDrop(torch.autograd.Function):
         return fused_training.dropout(states, mask)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: cpu_kernels.Context, gradient: Tensor) -> tuple[Tensor, None]:
         assert ctx.mask is not None
         return fused_training.dropout(gradient, ctx.mask), None

@@ -1,9 +1,9 @@
 """Compiled passes: elementwise work of training and inference on a CPU, in one sweep over memory.
 
-torch makes one sweep per operation, so dropout, residual and LayerNorm of a sub-layer take ten. Where bfloat16 products
-are fast (AMX), these sweeps are most of a step. The C compiler of the machine (``cc``) compiles ``fused_training.c``
-and ``fused_inference.c`` once, in a second, into the user's cache folder. Without a compiler torch computes the same,
-with the same dropout masks and in bfloat16 another last digit.
+torch makes one sweep per operation, so dropout, residual and LayerNorm of a sub-layer take ten sweeps. Where bfloat16
+products are fast (AMX), these sweeps are most of a step. The C compiler of the machine (``cc``) compiles
+``fused_training.c`` and ``fused_inference.c`` once, in a second, into the user's cache folder. Without a compiler torch
+computes the same: dropout masks are equal, and results differ by rounding.
 
 ``fused_training.py`` and ``fused_inference.py`` call the functions; this module compiles and loads them.
 """
@@ -14,6 +14,7 @@ import ctypes
 import hashlib
 import subprocess
 import tempfile
+import threading
 from functools import cache
 from pathlib import Path
 
@@ -25,10 +26,22 @@ from bertkit.storage.user_cache import user_cache
 
 _HEADER = Path(__file__).with_name("fused.h")
 _SOURCES = tuple(_HEADER.with_name(name) for name in ("fused_training.c", "fused_inference.c"))
-_FLAGS = ("-O3", "-march=native", "-fopenmp", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math")
+_FLAGS = (
+    "-O3",
+    "-march=native",
+    "-fopenmp",
+    "-fPIC",
+    "-shared",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-strict-aliasing",
+)
 _COMMAND = ("cc", *_FLAGS, *map(str, _SOURCES), "-lm", "-o")
 _PROCESSOR = ("model name", "flags", "CPU implementer", "CPU part", "Features")
 """The lines of /proc/cpuinfo that ``-march=native`` depends on."""
+
+_MOST_SECONDS = 60
+"""For the compiler, which needs one."""
 
 _POINTER, _LONG, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 _DROP = (_INT, _LONG, _INT, _FLOAT)
@@ -58,11 +71,14 @@ def explain() -> str:
     """Whether the passes are compiled on this machine, for the user."""
     if is_compiled():
         return "compiled for this processor; they speed up training in bfloat16, and inference"
-    return "not compiled, because there is no C compiler (cc with OpenMP); training and inference are slower without"
+    return "not compiled, because no C compiler (cc with OpenMP) works here; with one training and inference are faster"
 
 
 def call(name: str, *arguments: Tensor | float | None) -> None:
-    """Call a compiled function. Integers are int64 or int, floats float, tensors and None pointers."""
+    """Call a compiled function. A tensor is passed as the address of its numbers, and None as NULL.
+
+    Nothing is checked: the caller guarantees number formats, shapes and contiguity.
+    """
     library = _library()
     assert library is not None, "is_compiled() was not asked"
     getattr(library, name)(*(each.data_ptr() if isinstance(each, Tensor) else each for each in arguments))
@@ -71,41 +87,64 @@ def call(name: str, *arguments: Tensor | float | None) -> None:
 @cache
 def _library() -> ctypes.CDLL | None:
     """The compiled file; None where it cannot be compiled or loaded."""
+    with _LOCK:  # one thread compiles, and the others find its file
+        try:
+            return _load_from_cache()
+        except _CompilerError:
+            return None
+        except (BertkitError, OSError):  # a home that cannot be written to, or whose programs cannot be run
+            return _load_from_temporary()
+
+
+_LOCK = threading.Lock()
+
+
+class _CompilerError(Exception):
+    """The compiler is missing, failed or took too long."""
+
+
+def _load_from_cache() -> ctypes.CDLL:
     folder = user_cache()
     if folder is None:
-        return _load_from_temporary()
+        raise FileNotFoundError("this user has no home")
     path = folder / f"fused-{_fingerprint()}.so"
-    try:
-        if not path.exists():
-            make_folder(folder)
-            write_file(path, _compile)
-        return _load(path)
-    except (BertkitError, OSError):  # a home that cannot be written to, or whose programs cannot be run
-        return _load_from_temporary()
+    if path.exists():
+        try:
+            return _load(path)
+        except OSError:  # damaged; compiled again
+            path.unlink()
+    make_folder(folder)
+    write_file(path, _compile)
+    return _load(path)
 
 
 def _load_from_temporary() -> ctypes.CDLL | None:
-    """Compiled for this process only; a loaded file may be deleted."""
+    """Compiled for this process only. A loaded file is no longer needed in its folder."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "fused.so"
             _compile(path)
             return _load(path)
-    except OSError:
+    except (OSError, _CompilerError):
         return None
 
 
 def _compile(path: Path) -> None:
+    """Write ``path``; raises OSError if it cannot be loaded then, as where programs may not be run."""
     try:
-        subprocess.run((*_COMMAND, str(path)), check=True, capture_output=True)
-    except subprocess.CalledProcessError as error:
-        raise OSError(error.stderr.decode(errors="replace")) from error
+        subprocess.run((*_COMMAND, str(path)), check=True, capture_output=True, timeout=_MOST_SECONDS)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise _CompilerError(str(error)) from error
+    _load(path)
 
 
 def _load(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
     for name, arguments in _SIGNATURES.items():
-        function = getattr(library, name)
+        try:
+            function = getattr(library, name)
+        except AttributeError as error:
+            raise OSError(str(error)) from error
         function.argtypes, function.restype = arguments, None
     return library
 

@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import torch
 from jaxtyping import Float, UInt8
-from torch import Tensor
+from torch import Tensor, nn
 
 from bertkit.nn.fused import call, is_compiled
 
+_FORMATS = (torch.float32, torch.bfloat16)
 _LONGEST = 48
-"""Tokens of the longest text that ``attend_rows`` is faster for: heads 32 wide take 0.42 times as long as with torch at
-25 tokens, in bfloat16 and with one thread of an Intel Xeon with AMX, and 1.13 times at 64."""
+"""Tokens of the longest text for ``attend_rows``. Heads 32 wide take 0.42 times as long as with torch for 25 tokens and
+1.13 times for 64 (bfloat16, one thread of an Intel Xeon with AMX); the limit lies between."""
 
 
-def can_attend(length: int, size: int) -> bool:
-    """Whether ``attend_rows`` is there, and the faster way, for texts of ``length`` tokens and heads ``size`` wide."""
-    return length <= _LONGEST and size % 4 == 0 and is_compiled()
+def can_attend(length: int, size: int, dtype: torch.dtype) -> bool:
+    """Whether ``attend_rows`` can be used, and is faster, for texts of ``length`` tokens and heads ``size`` wide."""
+    return length <= _LONGEST and size % 4 == 0 and dtype in _FORMATS and is_compiled()
+
+
+def can_normalize(states: Tensor, norm: nn.LayerNorm) -> bool:
+    """Whether ``layer_norm`` can be used: weight and bias are float32, as in every loaded model."""
+    return states.dtype in _FORMATS and norm.weight.dtype == torch.float32 and norm.bias is not None and is_compiled()
 
 
 def attend_rows(
@@ -43,7 +49,8 @@ def attend_rows(
 def layer_norm(
     states: Float[Tensor, "N H"], weight: Float[Tensor, " H"], bias: Float[Tensor, " H"], eps: float
 ) -> Float[Tensor, "N H"]:
-    """LayerNorm of each token, in the format of ``states``; ``weight`` and ``bias`` are float32."""
+    """LayerNorm of each token, in the format of ``states``; see ``can_normalize``."""
+    states = states.contiguous()
     out = torch.empty_like(states)
     call("layer_norm", states, weight, bias, out, int(states.dtype == torch.bfloat16), *states.shape, eps)
     return out

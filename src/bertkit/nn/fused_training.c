@@ -11,8 +11,8 @@
 
 #define BLOCK 4096 /* entries whose hashes a thread keeps, 8 KiB */
 
-/* 1 for a kept entry and 0 for a dropped one, for `count` entries from entry `first` on. `words` has room for
-   ROOM(count) of them; the result begins inside it. */
+/* 1 for a kept entry and 0 for a dropped one, for `count` entries from entry `first` on. The result is a part of `words`,
+   a buffer of ROOM(count) words. */
 #define ROOM(count) ((count) / 4 + 16)
 static inline const int16_t *find_kept(int64_t *words, int64_t first, int64_t count, int64_t start, int lowest) {
     int64_t begin = first / 4, number = ((first + count + 3) / 4 - begin + 7) & ~7; /* whole vectors of 8 */
@@ -80,8 +80,8 @@ void merge_heads(const bf16 *split, const int64_t *entries, bf16 *tokens, int64_
 /* Rows of `width` scores. Row r belongs to example r / (heads * queries); `allowed` is NULL or has `mask_rows` examples
    (1: the same for all) of `mask_queries` (1: the same for all) rows. A row without an allowed entry becomes NaN.
 
-   Rows are often short, such as 33 entries. They are copied into buffers of whole vectors, because the entries that
-   fill no vector would take most of the time. */
+   Rows are often short, such as 33 entries. They are copied into buffers whose length is a multiple of 16, because a
+   rest of fewer than 16 entries would be computed one by one and take most of the time. */
 #define FILL_UP(width) (((width) + 15) & ~15)
 void softmax_dropout(const bf16 *scores, const uint8_t *allowed, bf16 *probabilities, bf16 *dropped, int64_t rows,
                      int64_t width, int64_t heads, int64_t queries, int64_t mask_rows, int64_t mask_queries,

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertkit.nn.block import PostNormBlock, ResidualNorm
-from bertkit.nn.fused import is_compiled
-from bertkit.nn.fused_inference import attend_rows, can_attend, layer_norm
+from bertkit.nn.fused_inference import attend_rows, can_attend, can_normalize, layer_norm
 from bertkit.nn.inference_linear import LinearMaker, activation_name
 from bertkit.nn.packing import round_up
 from bertkit.nn.stack import MAX_SUBSET, BlockStack
@@ -121,7 +120,7 @@ class InferenceBlock(nn.Module):
         rows: int,
     ) -> None:
         """Fill ``out``, the result for ``rows`` texts of equal length."""
-        if can_attend(len(key) // rows, key.shape[1] // self.num_heads):
+        if can_attend(len(key) // rows, key.shape[1] // self.num_heads, key.dtype):
             attend_rows(query, key, value, out, rows=rows, heads=self.num_heads)
             return
         query, key, value = (
@@ -208,6 +207,6 @@ def _pad(tokens: Float[Tensor, "N H"], entries: Int[Tensor, " N"] | None, shape:
 
 
 def _normalize(norm: ResidualNorm, states: Float[Tensor, "N H"]) -> Float[Tensor, "N H"]:
-    if is_compiled():
+    if can_normalize(states, norm):
         return layer_norm(states, norm.weight, norm.bias, norm.eps)
     return F.layer_norm(states, norm.normalized_shape, norm.weight, norm.bias, norm.eps)

@@ -81,12 +81,13 @@ class Int8Linear(nn.Module):
         self.bias = linear.bias.detach()[rows].float() - taken
         self.input_shift = self.shift * self.input_factor
         self.activation = nn.Identity() if activation is None else ACTIVATIONS[activation]()
-        self.is_gelu = activation == "gelu"  # which the compiled pass applies itself
+        self.is_gelu = activation == "gelu"  # the compiled pass applies it
 
     def forward(
         self, states: Float[Tensor, "N K"], residual: Float[Tensor, "N M"] | None = None
     ) -> Float[Tensor, "N M"]:
         """Each token independently, plus ``residual``, in float32."""
+        assert residual is None or isinstance(self.activation, nn.Identity), "see LinearMaker"
         integers, steps = self._quantize(states)
         product = torch.ops.onednn.qlinear_pointwise(
             integers, 1.0, self.zero, self.weight, self.scale, self.weight_zeros,
