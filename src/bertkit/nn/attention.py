@@ -70,7 +70,12 @@ class SelfAttention(nn.Module):
             padded = layout.pad(key_value)
             parts = padded.chunk(3, -1) if query is None else (output_layout.pad(query), *padded.chunk(2, -1))
             queries, keys, values = map(self._split_heads, parts)
-            mixed = self._attend(queries, keys, values, layout, subset, in_blocks=in_blocks)
+            if in_blocks:
+                mixed = self._attend_in_blocks(queries, keys, values, layout)
+            elif self.causal and subset is None:  # torch has fused kernels for is_causal, but not for a causal mask
+                mixed = F.scaled_dot_product_attention(queries, keys, values, dropout_p=self._rate, is_causal=True)
+            else:
+                mixed = self._attend(queries, keys, values, self._attention_mask(layout, subset))
             tokens = output_layout.unpad(mixed.transpose(1, 2).flatten(2))
         new_states: Tensor = self.output(tokens)
         return new_states
@@ -91,23 +96,6 @@ class SelfAttention(nn.Module):
         return self.dropout if self.training else 0.0
 
     def _attend(
-        self,
-        query: Float[Tensor, "B N Q D"],
-        key: Float[Tensor, "B N T D"],
-        value: Float[Tensor, "B N T D"],
-        layout: PackedRows,
-        subset: TokenSubset | None,
-        *,
-        in_blocks: bool,
-    ) -> Float[Tensor, "B N Q D"]:
-        if in_blocks:
-            assert self.window is not None
-            return self._attend_in_blocks(query, key, value, layout, self.window)
-        if self.causal and subset is None:  # torch has fused kernels for is_causal, but not for a causal mask
-            return F.scaled_dot_product_attention(query, key, value, dropout_p=self._rate, is_causal=True)
-        return self._attend_all(query, key, value, self._attention_mask(layout, subset))
-
-    def _attend_all(
         self, query: Tensor, key: Tensor, value: Tensor, allowed: Bool[Tensor, "#B #Q T"] | None
     ) -> Float[Tensor, "B N Q D"]:
         if cpu_kernels.applies(query):
@@ -116,11 +104,13 @@ class SelfAttention(nn.Module):
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=self._rate)
 
     def _attend_in_blocks(
-        self, query: Tensor, key: Tensor, value: Tensor, layout: PackedRows, window: int
+        self, query: Tensor, key: Tensor, value: Tensor, layout: PackedRows
     ) -> Float[Tensor, "B N T D"]:
         """Attention to a window in time and memory proportional to T: 8,192 tokens in full would be 67 M scores."""
+        window = self.window
+        assert window is not None
         allowed = band_of_blocks(layout, window, query.device)
-        mixed = self._attend_all(cut_queries(query, window), cut_keys(key, window), cut_keys(value, window), allowed)
+        mixed = self._attend(cut_queries(query, window), cut_keys(key, window), cut_keys(value, window), allowed)
         return join_blocks(mixed, rows=layout.rows, width=layout.width)
 
     def _project(

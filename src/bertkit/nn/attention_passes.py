@@ -62,7 +62,7 @@ class _Heads:
     number: int
 
     def split(self, tokens: Float[Tensor, "L W"], parts: int) -> Float[Tensor, "{parts} P T D"]:
-        """The lists that stand side by side in ``tokens``; entries without a token are 0."""
+        """The lists that are side by side in ``tokens``; entries without a token are 0."""
         if fused_training.applies(tokens):
             return fused_training.split_heads(tokens, self.layout, parts, self.number)
         rows = self.layout.rows

@@ -63,3 +63,15 @@ static inline float normal_share(float x) {
     float beyond = 0.5f * sum * t * exp_fast(-size * size);
     return x < 0 ? beyond : 1.0f - beyond;
 }
+
+/* The mean of a row, and 1 / its standard deviation in *inverse, as LayerNorm takes them. */
+static inline float find_moments(const float *row, int64_t width, float epsilon, float *inverse) {
+    float total = 0, squares = 0;
+#pragma omp simd reduction(+ : total)
+    for (int64_t i = 0; i < width; i++) total += row[i];
+    float mean = total / width;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t i = 0; i < width; i++) squares += (row[i] - mean) * (row[i] - mean);
+    *inverse = 1.0f / sqrtf(squares / width + epsilon);
+    return mean;
+}

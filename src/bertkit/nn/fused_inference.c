@@ -128,14 +128,8 @@ void layer_norm(const void *states, const float *weight, const float *bias, void
         float *state = allocate(width);
 #pragma omp for schedule(static)
         for (int64_t row = 0; row < rows; row++) {
-            float total = 0, squares = 0;
             load(states, is_bf16, row * width, width, state);
-#pragma omp simd reduction(+ : total)
-            for (int64_t i = 0; i < width; i++) total += state[i];
-            float mean = total / width;
-#pragma omp simd reduction(+ : squares)
-            for (int64_t i = 0; i < width; i++) squares += (state[i] - mean) * (state[i] - mean);
-            float inverse = 1.0f / sqrtf(squares / width + epsilon);
+            float inverse, mean = find_moments(state, width, epsilon, &inverse);
 #pragma omp simd
             for (int64_t i = 0; i < width; i++) state[i] = (state[i] - mean) * inverse * weight[i] + bias[i];
             store(state, is_bf16, row * width, width, out);

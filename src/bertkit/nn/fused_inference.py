@@ -59,7 +59,7 @@ def layer_norm(
 def quantize(
     states: Float[Tensor, "N K"], factor: Float[Tensor, " K"], shift: Float[Tensor, " K"] | None
 ) -> tuple[UInt8[Tensor, "N K"], Float[Tensor, " N"]]:
-    """``states * factor + shift`` as integers, and the step of each token: the number that 1 stands for.
+    """``states * factor + shift`` as integers, and the step from one integer to the next, per token.
 
     With a ``shift`` integers go from 0 to 255, and nothing may be negative; without it 128 is zero.
     """

@@ -194,7 +194,7 @@ void residual_norm(const float *states, const bf16 *update, const float *weight,
         for (int64_t row = 0; row < rows; row++) {
             const float *state = states + row * width;
             const bf16 *added = update + row * width;
-            float *sum = sums + row * width, *to = out + row * width, total = 0, squares = 0;
+            float *sum = sums + row * width, *to = out + row * width, inverse;
             if (drops) {
                 const int16_t *kept = find_kept(words, row * width, width, start, lowest);
 #pragma omp simd
@@ -203,12 +203,7 @@ void residual_norm(const float *states, const bf16 *update, const float *weight,
 #pragma omp simd
                 for (int64_t i = 0; i < width; i++) sum[i] = state[i] + widen(added[i]);
             }
-#pragma omp simd reduction(+ : total)
-            for (int64_t i = 0; i < width; i++) total += sum[i];
-            float mean = total / width;
-#pragma omp simd reduction(+ : squares)
-            for (int64_t i = 0; i < width; i++) squares += (sum[i] - mean) * (sum[i] - mean);
-            float inverse = 1.0f / sqrtf(squares / width + epsilon);
+            float mean = find_moments(sum, width, epsilon, &inverse);
 #pragma omp simd
             for (int64_t i = 0; i < width; i++) to[i] = (sum[i] - mean) * inverse * weight[i] + bias[i];
             means[row] = mean;
@@ -248,23 +243,16 @@ void residual_norm_backward(const float *gradient, const float *sums, const floa
                 }
                 total /= width;
                 product /= width;
+#pragma omp simd
+                for (int64_t i = 0; i < width; i++) {
+                    float normal = (sum[i] - mean) * inverse;
+                    of_states[i] = (grad[i] * weight[i] - total - normal * product) * inverse;
+                    of_update[i] = narrow(of_states[i]);
+                }
                 if (drops) {
                     const int16_t *kept = find_kept(words, row * width, width, start, lowest);
 #pragma omp simd
-                    for (int64_t i = 0; i < width; i++) {
-                        float normal = (sum[i] - mean) * inverse;
-                        float each = (grad[i] * weight[i] - total - normal * product) * inverse;
-                        of_states[i] = each;
-                        of_update[i] = narrow(widen(narrow(each)) * scale) * kept[i];
-                    }
-                } else {
-#pragma omp simd
-                    for (int64_t i = 0; i < width; i++) {
-                        float normal = (sum[i] - mean) * inverse;
-                        float each = (grad[i] * weight[i] - total - normal * product) * inverse;
-                        of_states[i] = each;
-                        of_update[i] = narrow(each);
-                    }
+                    for (int64_t i = 0; i < width; i++) of_update[i] = narrow(widen(of_update[i]) * scale) * kept[i];
                 }
             }
         }

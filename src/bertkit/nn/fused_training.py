@@ -62,7 +62,7 @@ def softmax_dropout_backward_(
 def split_heads(
     tokens: Float[Tensor, "L W"], layout: PackedRows, parts: int, heads: int
 ) -> Float[Tensor, "{parts} P T D"]:
-    """The lists that stand side by side in ``tokens``, as heads of padded rows; entries without a token are 0."""
+    """The lists that are side by side in ``tokens``, as heads of padded rows; entries without a token are 0."""
     size = tokens.shape[1] // (parts * heads)
     split = tokens.new_empty(parts, layout.rows * heads, layout.width, size)
     call("split_heads", tokens.contiguous(), layout.indices, split, len(tokens), *_shape(layout, parts, heads, size))
