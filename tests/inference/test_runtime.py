@@ -22,15 +22,16 @@ from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.path_cache import PathCache
 from bertkit.inference.pipeline import load
 from bertkit.inference.predict import predict
-from bertkit.inference.runtime import PATHS, Runtime
+from bertkit.inference.runtime import PATHS, Runtime, possible_paths
 from bertkit.model import Model
 from bertkit.nn.inference_stack import InferenceStack
 from bertkit.options.job import InferencePrecision
+from bertkit.storage.atomic import read_object
 from bertkit.task_types import TextClassificationTask, TextExample
 from bertkit.text.wordpiece import WordPiece
 
 CPU = torch.device("cpu")
-ALL = [Runtime(precision, path) for precision, paths in PATHS.items() for path in paths]
+ALL = [Runtime(precision, path) for precision in PATHS for path in possible_paths(precision)]
 TOLERANCES = {"float32": 1e-5, "bfloat16": 0.1, "int8": 0.2}
 COSINES = {"float32": 0.99999, "bfloat16": 0.9995, "int8": 0.99}
 
@@ -97,7 +98,7 @@ def test_members_of_an_ensemble_are_all_prepared(model: Model, padded_batch: Bat
 def test_a_precision_is_never_changed_by_the_stopwatch(
     encoder: Bert, cache: PathCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow = {"oneDNN": 1.0, "PyTorch": 2.0}
+    slow = {"oneDNN": 1.0, "PyTorch": 2.0, "AMX": 3.0}
     monkeypatch.setattr(runtimes, "measure", lambda _, found: {each: slow[each.path] for each in found})
     for precision in ("float32", "bfloat16"):
         assert Runtime.choose([encoder], precision, CPU, cache=cache) == Runtime(precision, "oneDNN")
@@ -117,7 +118,9 @@ def test_auto_is_the_fastest_of_all_precisions_and_is_measured_once(
     for _ in range(2):
         assert Runtime.choose([encoder], "auto", CPU, cache=cache) == Runtime("bfloat16", "PyTorch")
     assert measured == ALL
-    cache.remember("auto 14/2/37, alone and in batches", "float64 abacus")  # of another version, which knew other paths
+    (measurements,) = read_object(cache.file).values()
+    (key,) = measurements
+    cache.remember(key, "float64 abacus")  # of another version, which knew other paths
     assert Runtime.choose([encoder], "auto", CPU, cache=cache) == Runtime("bfloat16", "PyTorch")
     assert len(measured) == 2 * len(ALL)
 

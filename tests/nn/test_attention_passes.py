@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertkit.nn import fused
+from bertkit.nn import amx, fused
 from bertkit.nn.attention_passes import attend_heads, attend_tokens
 from bertkit.nn.packing import PackedRows, TokenSubset
 
@@ -32,16 +32,18 @@ def reference(
     return query_rows.unpad(mixed.transpose(1, 2).flatten(2))
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("kernels", ["torch", "compiled", "AMX"])
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("in_subset", [False, True])
 def test_packed_lists_are_attended_as_by_torch(
-    compiled: bool, padded: bool, in_subset: bool, monkeypatch: pytest.MonkeyPatch
+    kernels: str, padded: bool, in_subset: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not compiled:
+    if kernels == "torch":
         monkeypatch.setattr(fused, "_library", lambda: None)
+    if kernels == "compiled":
+        monkeypatch.setattr(amx, "_is_granted", lambda: False)
     mask = MASK if padded else torch.ones_like(MASK)
-    dtype, tolerance = (torch.bfloat16, 0.03) if compiled else (torch.float32, 1e-5)
+    dtype, tolerance = (torch.float32, 1e-5) if kernels == "torch" else (torch.bfloat16, 0.03)
     rows = PackedRows.of(mask)
     subset = TokenSubset.of(mask & (torch.arange(T) % 3 == 1), mask) if in_subset else None
     query_rows = rows if subset is None else subset.layout

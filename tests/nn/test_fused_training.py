@@ -7,13 +7,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.nn import fused, fused_training
+from bertkit.nn import amx, fused, fused_training
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import ResidualNorm
 from bertkit.nn.cross_entropy import sum_cross_entropy
 from bertkit.nn.dropout import Dropout, draw_mask, find_kept
 from bertkit.nn.packing import PackedRows
 
+needs_amx = pytest.mark.skipif(not amx.is_available(), reason="no AMX on this machine")
 needs_compiler = pytest.mark.skipif(not fused.is_compiled(), reason="no C compiler with OpenMP on this machine")
 
 
@@ -66,13 +67,22 @@ def test_dropout_and_its_gradient_equal_torchs_bit_for_bit(monkeypatch: pytest.M
 
 
 @needs_compiler
+@pytest.mark.parametrize("on_amx", [pytest.param(True, marks=needs_amx), False])
 @pytest.mark.parametrize(("examples", "tokens"), [(1, 1), (3, 5), (2, 16), (3, 33), (1, 130)])
 @pytest.mark.parametrize("rate", [0.0, 0.2])
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_equals_torchs(
-    examples: int, tokens: int, rate: float, padded: bool, causal: bool, monkeypatch: pytest.MonkeyPatch
+    on_amx: bool,
+    examples: int,
+    tokens: int,
+    rate: float,
+    padded: bool,
+    causal: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if not on_amx:
+        monkeypatch.setattr(amx, "_is_granted", lambda: False)
     width = 28
     lengths = torch.tensor([tokens, max(1, tokens // 2), 1][:examples] if padded else [tokens] * examples)
     layout = PackedRows.of(torch.arange(tokens) < lengths[:, None])

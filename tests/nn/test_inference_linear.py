@@ -5,8 +5,16 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from bertkit.nn import amx
 from bertkit.nn.activation import ACTIVATIONS
-from bertkit.nn.inference_linear import Activation, PackedLinear, PlainLinear, activation_name, is_packing_available
+from bertkit.nn.inference_linear import (
+    Activation,
+    AmxLinear,
+    PackedLinear,
+    PlainLinear,
+    activation_name,
+    is_packing_available,
+)
 
 NAMES: list[Activation] = [None, *ACTIVATIONS]
 
@@ -68,3 +76,17 @@ def test_an_activation_is_recognised_by_what_it_computes(name: str) -> None:
     found = ACTIVATIONS[activation_name(ACTIVATIONS[name]())]()
     assert torch.equal(found(states), ACTIVATIONS[name]()(states))
     assert not torch.equal(found(states), F.silu(states))
+
+
+@pytest.mark.skipif(not amx.is_available(), reason="no AMX on this machine")
+@pytest.mark.parametrize("activation", NAMES)
+@torch.no_grad()
+def test_on_amx_the_result_is_that_of_pytorch(activation: Activation) -> None:
+    linear, states, residual = nn.Linear(14, 37), torch.randn(5, 14), torch.randn(5, 37).bfloat16()
+    after = nn.Identity() if activation is None else ACTIVATIONS[activation]()
+    rows = slice(9, 20)
+    some = AmxLinear(linear, activation, rows=rows)(states.bfloat16())
+    torch.testing.assert_close(some.float(), after(linear(states)[:, rows]), rtol=0, atol=0.03)
+    if activation is None:
+        added = AmxLinear(linear)(states.bfloat16(), residual)
+        torch.testing.assert_close(added.float(), linear(states) + residual, rtol=0, atol=0.05)

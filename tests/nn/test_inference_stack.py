@@ -10,7 +10,8 @@ from tests.nn.reference_attention import H
 from torch import nn
 
 from bertkit.encoders import gpt, modernbert, roberta
-from bertkit.nn.inference_linear import PackedLinear, PlainLinear, is_packing_available
+from bertkit.nn import amx
+from bertkit.nn.inference_linear import AmxLinear, PackedLinear, PlainLinear, is_packing_available
 from bertkit.nn.inference_stack import InferenceStack, RowGroups, is_supported
 from bertkit.nn.int8_linear import Int8Maker, calibrate
 from bertkit.nn.stack import BlockStack
@@ -30,17 +31,23 @@ def bfloat16(stack: BlockStack) -> InferenceStack:
     return InferenceStack(stack, partial(PackedLinear, dtype=torch.bfloat16), dtype=torch.bfloat16)
 
 
+def on_amx(stack: BlockStack) -> InferenceStack:
+    return InferenceStack(stack, AmxLinear, dtype=torch.bfloat16)
+
+
 @torch.no_grad()
 def int8(stack: BlockStack) -> InferenceStack:
     states = torch.randn(8, 11, H, generator=torch.Generator().manual_seed(0))
     return InferenceStack(stack, Int8Maker(calibrate(stack, states)), dtype=torch.float32)
 
 
+needs_amx = pytest.mark.skipif(not amx.is_available(), reason="no AMX on this machine")
 needs_packing = pytest.mark.skipif(not is_packing_available(), reason="this PyTorch has no oneDNN")
 ALL = [
     pytest.param(plain, 1e-5, id="plain"),
     pytest.param(packed, 1e-5, id="packed", marks=needs_packing),
     pytest.param(bfloat16, 0.1, id="bfloat16", marks=needs_packing),
+    pytest.param(on_amx, 0.1, id="AMX", marks=needs_amx),
     pytest.param(int8, 0.15, id="int8", marks=needs_packing),
 ]
 

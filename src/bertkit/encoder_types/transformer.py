@@ -23,6 +23,7 @@ from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings, PlainEmbeddings, TokenEmbeddings
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import fill_sinusoids, initialize
+from bertkit.nn.linear import Linear
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.neighbour_heads import fill_heads, fill_positions
 from bertkit.nn.pooler import Pooler, pick_tokens
@@ -69,17 +70,17 @@ def build_post_norm_block(config: _TransformerConfig, *, activation: str, causal
     hidden = config.hidden_size
     return PostNormBlock(
         attention=SelfAttention(
-            qkv=nn.Linear(hidden, 3 * hidden),
-            output=nn.Linear(hidden, hidden),
+            qkv=Linear(hidden, 3 * hidden),
+            output=Linear(hidden, hidden),
             num_heads=config.num_heads,
             dropout=config.attention_dropout,
             causal=causal,
         ),
         attention_norm=ResidualNorm(hidden, eps=config.layer_norm_eps, dropout=Dropout(config.dropout)),
         feed_forward=FeedForward(
-            inner=nn.Linear(hidden, config.intermediate_size),
+            inner=Linear(hidden, config.intermediate_size),
             activation=ACTIVATIONS[activation](),
-            outer=nn.Linear(config.intermediate_size, hidden),
+            outer=Linear(config.intermediate_size, hidden),
         ),
         feed_forward_norm=ResidualNorm(hidden, eps=config.layer_norm_eps, dropout=Dropout(config.dropout)),
     )

@@ -35,6 +35,7 @@ from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import TokenEmbeddings, check_length
 from bertkit.nn.feed_forward import GatedFeedForward
 from bertkit.nn.init import initialize
+from bertkit.nn.linear import Linear
 from bertkit.nn.neighbour_heads import fill_constant, fill_rotary_heads, fits_rotary
 from bertkit.nn.pooler import PredictionHead, mean_pool
 from bertkit.ranges import (
@@ -139,8 +140,8 @@ def _build_block(config: ModernBertConfig, layer: int) -> PreNormBlock:
     hidden, inner = config.hidden_size, config.intermediate_size
     return PreNormBlock(
         attention=SelfAttention(
-            qkv=nn.Linear(hidden, 3 * hidden, bias=False),
-            output=nn.Linear(hidden, hidden, bias=False),
+            qkv=Linear(hidden, 3 * hidden, bias=False),
+            output=Linear(hidden, hidden, bias=False),
             num_heads=config.num_heads,
             dropout=config.attention_dropout,
             rope_theta=config.theta(layer),
@@ -150,10 +151,10 @@ def _build_block(config: ModernBertConfig, layer: int) -> PreNormBlock:
         attention_norm=_build_norm(config) if layer else nn.Identity(),
         attention_dropout=Dropout(config.attention_dropout),
         feed_forward=GatedFeedForward(
-            inner=nn.Linear(hidden, 2 * inner, bias=False),
+            inner=Linear(hidden, 2 * inner, bias=False),
             activation=ACTIVATIONS[config.activation](),
             dropout=Dropout(config.dropout),
-            outer=nn.Linear(inner, hidden, bias=False),
+            outer=Linear(inner, hidden, bias=False),
         ),
         feed_forward_norm=_build_norm(config),
     )
@@ -180,7 +181,7 @@ class ModernBert(Transformer):
         super().__init__(config, embeddings, (_build_block(config, layer) for layer in range(config.num_layers)))
         self.final_norm = _build_norm(config)
         self.prediction_head = PredictionHead(
-            dense=nn.Linear(hidden, hidden, bias=False),
+            dense=Linear(hidden, hidden, bias=False),
             activation=ACTIVATIONS[config.activation](),
             norm=_build_norm(config),
         )

@@ -1,8 +1,9 @@
 """Models made ready for predictions, on the fastest path of this machine.
 
-A path is a way to compute the same network: PyTorch's own products, or oneDNN's with weights in its own layout. The
-precision that the user allows decides which paths are possible. If there are several, one block of the model's size is
-timed on each, once per machine, for a text alone and for a batch; the fastest is remembered in a file.
+A path is a way to compute the same network: PyTorch's own products, oneDNN's with weights in its own layout, or our own
+on AMX. The precision that the user allows and the processor decide which paths are possible. If there are several, one
+block of the model's size is timed on each, once per machine, for a text alone and for a batch; the fastest is
+remembered in a file.
 
 BERT and RoBERTa on a CPU have these paths. Other encoders, and any encoder on a GPU, run as in training.
 """
@@ -23,8 +24,9 @@ from torch import Tensor, nn
 from bertkit.encoder_types.transformer import Transformer, build_post_norm_block
 from bertkit.errors import usage_error
 from bertkit.inference.path_cache import PathCache
+from bertkit.nn import amx
 from bertkit.nn.embeddings import Embeddings
-from bertkit.nn.inference_linear import PackedLinear, PlainLinear, is_packing_available
+from bertkit.nn.inference_linear import AmxLinear, LinearMaker, PackedLinear, PlainLinear, is_packing_available
 from bertkit.nn.inference_stack import InferenceStack, is_supported
 from bertkit.nn.int8_linear import Int8Maker, calibrate
 from bertkit.nn.stack import BlockStack
@@ -32,14 +34,20 @@ from bertkit.options.job import InferencePrecision
 from bertkit.training.memory import disable_malloc_trim
 from bertkit.training.precision import Precision, choose_precision
 
-Path = Literal["PyTorch", "oneDNN"]
+Path = Literal["PyTorch", "oneDNN", "AMX"]
 ResolvedPrecision = Literal["float32", "bfloat16", "int8"]
 
 PATHS: Mapping[ResolvedPrecision, tuple[Path, ...]] = {
     "float32": ("PyTorch", "oneDNN"),
-    "bfloat16": ("PyTorch", "oneDNN"),
+    "bfloat16": ("PyTorch", "oneDNN", "AMX"),
     "int8": ("oneDNN",),
 }
+
+
+def possible_paths(precision: ResolvedPrecision) -> tuple[Path, ...]:
+    """The paths of this machine, with a PyTorch that has oneDNN."""
+    return tuple(path for path in PATHS[precision] if path != "AMX" or amx.is_available())
+
 
 _MEASURED_SHAPES = ((1, 24), (4, 32))
 """Rows and tokens of a row that are timed: a text alone, for which PyTorch's own product lays out the weights each
@@ -79,13 +87,14 @@ class Runtime:
             if precision == "int8":
                 raise usage_error("precision int8 needs a PyTorch with oneDNN: use float32 or bfloat16.")
             return Runtime("float32" if precision == "auto" else precision, "PyTorch")
-        allowed = PATHS if precision == "auto" else {precision: PATHS[precision]}
-        candidates = {f"{name} {path}": Runtime(name, path) for name, paths in allowed.items() for path in paths}
+        precisions = PATHS if precision == "auto" else (precision,)
+        candidates = {f"{name} {path}": Runtime(name, path) for name in precisions for path in possible_paths(name)}
         if len(candidates) == 1:
             return next(iter(candidates.values()))
         cache = cache or PathCache.of_user()
         config = encoder.config
-        key = f"{precision} {config.hidden_size}/{config.num_heads}/{config.intermediate_size}, alone and in batches"
+        sizes = f"{config.hidden_size}/{config.num_heads}/{config.intermediate_size}"
+        key = f"{sizes}, alone and in batches: {', '.join(candidates)}"
         found = cache.find(key)
         if found not in candidates:
             seconds = measure(encoder, candidates.values())
@@ -127,8 +136,12 @@ class Runtime:
         if self.precision == "int8":
             return InferenceStack(stack, Int8Maker(calibrate(stack, calibration())), dtype=torch.float32)
         dtype = torch.bfloat16 if self.precision == "bfloat16" else torch.float32
-        make = partial(PackedLinear if self.path == "oneDNN" else PlainLinear, dtype=dtype)
-        return InferenceStack(stack, make, dtype=dtype)
+        makers: Mapping[Path | None, LinearMaker] = {
+            "AMX": AmxLinear,
+            "oneDNN": partial(PackedLinear, dtype=dtype),
+            "PyTorch": partial(PlainLinear, dtype=dtype),
+        }
+        return InferenceStack(stack, makers[self.path], dtype=dtype)
 
 
 @torch.inference_mode()

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from bertkit.nn import cpu_kernels
 from bertkit.nn.attention_passes import attend_heads, attend_tokens
+from bertkit.nn.linear import linear
 from bertkit.nn.local_attention import band, band_of_blocks, cut_keys, cut_queries, join_blocks
 from bertkit.nn.packing import PackedRows, TokenSubset, select_tokens
 from bertkit.nn.rotary import rotate
@@ -123,9 +124,9 @@ class SelfAttention(nn.Module):
         width = states.shape[-1]
         weight, bias = self.qkv.weight, self.qkv.bias
         query_bias, key_value_bias = (None, None) if bias is None else (bias[:width], bias[width:])
-        query = F.linear(select_tokens(states, subset.indices), weight[:width], query_bias)
+        query = linear(select_tokens(states, subset.indices), weight[:width], query_bias)
         query = self._rotate(query, layout, subset, heads=self.num_heads)
-        return query, self._rotate(F.linear(states, weight[width:], key_value_bias), layout, heads=self.num_heads)
+        return query, self._rotate(linear(states, weight[width:], key_value_bias), layout, heads=self.num_heads)
 
     def _rotate(self, states: Tensor, layout: PackedRows, subset: TokenSubset | None = None, *, heads: int) -> Tensor:
         """The states of the tokens of ``layout``, or of its ``subset``, with the first ``heads`` heads rotated."""

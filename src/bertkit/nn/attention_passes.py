@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from bertkit.nn import fused_training
+from bertkit.nn import amx_attention, fused_training
 from bertkit.nn.cpu_kernels import Context
 from bertkit.nn.dropout import draw_mask, drop_, find_kept, keep_scale
 from bertkit.nn.packing import PackedRows
@@ -151,8 +151,11 @@ def _forward(
     rate: float,
 ) -> tuple[Float[Tensor, "P Q D"], tuple[Tensor | None, ...]]:
     """The result, and what ``_backward`` needs."""
-    scores = _product(query, key.transpose(1, 2), query.shape[-1] ** -0.5)
     mask = draw_mask(rate) if rate > 0 else None
+    if amx_attention.applies(query, key):
+        attended = amx_attention.attend(query, key, value, allowed, mask)
+        return attended.mixed, (query, key, value, attended.probabilities, attended.dropped)
+    scores = _product(query, key.transpose(1, 2), query.shape[-1] ** -0.5)
     kept: Tensor | None
     if fused_training.applies(scores):
         probabilities, dropped = fused_training.softmax_dropout(scores, allowed, mask)
@@ -170,6 +173,10 @@ def _backward(
     """Fill ``gradients``, those of query, key and value, from what ``_forward`` ``saved``."""
     query, key, value, probabilities, kept = saved
     to_query, to_key, to_value = gradients
+    if amx_attention.applies(query, key):
+        attended = amx_attention.Attended(gradient, probabilities, kept)
+        amx_attention.attend_backward(gradient, query, key, value, attended, scale, gradients)
+        return
     to_probabilities = _product(gradient, value.transpose(1, 2), scale)
     if fused_training.applies(probabilities):
         dropped = kept

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         size: int
         mask: DropMask | None
         heads: Any
+        dtype: torch.dtype
+        needs_input_grad: tuple[bool, ...]
 
         def save_for_backward(self, *tensors: Tensor | None) -> None:
             """Keep ``tensors`` as ``saved_tensors``; None stays None."""

@@ -88,7 +88,8 @@ class _FusedSumCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: cpu_kernels.Context, logits: Float[Tensor, "N V"], labels: Int[Tensor, " M"]) -> Float[Tensor, ""]:
-        logits, labels = logits.contiguous(), labels.long().contiguous()
+        logits = logits if logits.stride(1) == 1 else logits.contiguous()
+        labels = labels.long().contiguous()
         sums = fused_training.log_sum_exp(logits[: len(labels)])
         ctx.save_for_backward(logits, labels, sums)
         return (sums - logits[: len(labels)].gather(1, labels[:, None]).squeeze(1)).sum()

@@ -75,3 +75,42 @@ static inline float find_moments(const float *row, int64_t width, float epsilon,
     *inverse = 1.0f / sqrtf(squares / width + epsilon);
     return mean;
 }
+
+/* Turn a row of scores into its softmax over the entries whose bias is 0; other biases are -INFINITY, and give 0. */
+static inline void softmax(float *restrict row, const float *restrict bias, int64_t width) {
+    float highest = -INFINITY, sum = 0;
+#pragma omp simd reduction(max : highest)
+    for (int64_t i = 0; i < width; i++) {
+        row[i] += bias[i];
+        highest = row[i] > highest ? row[i] : highest;
+    }
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < width; i++) {
+        float each = exp_fast(row[i] - highest);
+        each = bias[i] == 0 ? each : 0.0f; /* exactly, and not e^-87 */
+        row[i] = each;
+        sum += each;
+    }
+    float inverse = 1.0f / sum;
+#pragma omp simd
+    for (int64_t i = 0; i < width; i++) row[i] *= inverse;
+}
+
+/* Dropout draws no numbers: entry i is kept or dropped by 16 bits of a hash of (start + i / 4), as in nn/dropout.py, so
+   the backward pass repeats the mask without storing it.
+
+1 for a kept entry and 0 for a dropped one, for `count` entries from entry `first` on. The result is a part of `words`,
+   a buffer of ROOM(count) words. */
+#define ROOM(count) ((count) / 4 + 16)
+static inline const int16_t *find_kept(int64_t *words, int64_t first, int64_t count, int64_t start, int lowest) {
+    int64_t begin = first / 4, number = ((first + count + 3) / 4 - begin + 7) & ~7; /* whole vectors of 8 */
+    for (int64_t i = 0; i < number; i++) {
+        uint64_t word = ((uint64_t)(begin + i) + (uint64_t)start) * 0x9E3779B97F4A7C15u;
+        word = (word ^ (uint64_t)((int64_t)word >> 32)) * 0xBF58476D1CE4E5B9u;
+        word = (word ^ (uint64_t)((int64_t)word >> 32)) * 0x94D049BB133111EBu;
+        words[i] = (int64_t)word;
+    }
+    int16_t *parts = (int16_t *)words;
+    for (int64_t i = 0; i < 4 * number; i++) parts[i] = parts[i] >= lowest;
+    return parts + first % 4;
+}

@@ -1,11 +1,12 @@
-"""Compiled passes: elementwise work of training and inference on a CPU, in one sweep over memory.
+"""Compiled passes: work of training and inference on a CPU that torch does in many sweeps over memory, or slowly.
 
 torch makes one sweep per operation, so dropout, residual and LayerNorm of a sub-layer take ten sweeps. Where bfloat16
-products are fast (AMX), these sweeps are most of a step. The C compiler of the machine (``cc``) compiles
-``fused_training.c`` and ``fused_inference.c`` once, in a second, into the user's cache folder. Without a compiler torch
-computes the same: dropout masks are equal, and results differ by rounding.
+products are fast (AMX), these sweeps are most of a step, and the products themselves are far from the speed of the
+processor. The C compiler of the machine (``cc``) compiles the C files of this folder once, in three seconds, into the
+user's cache folder. Without a compiler torch computes the same: dropout masks are equal, results differ by rounding.
 
-``fused_training.py`` and ``fused_inference.py`` call the functions; this module compiles and loads them.
+``fused_training.py``, ``fused_inference.py``, ``amx.py`` and ``amx_attention.py`` call the functions; this module
+compiles and loads them.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from bertkit.errors import BertkitError
 from bertkit.storage.atomic import make_folder, write_file
 from bertkit.storage.user_cache import user_cache
 
-_HEADER = Path(__file__).with_name("fused.h")
-_SOURCES = tuple(_HEADER.with_name(name) for name in ("fused_training.c", "fused_inference.c"))
+_FOLDER = Path(__file__).parent
+_HEADERS = ("fused.h", "amx.h")
+_SOURCES = ("fused_training.c", "fused_inference.c", "amx_products.c", "amx_attention.c")
 _FLAGS = (
     "-O3",
     "-march=native",
@@ -36,14 +38,15 @@ _FLAGS = (
     "-fno-trapping-math",
     "-fno-strict-aliasing",
 )
-_COMMAND = ("cc", *_FLAGS, *map(str, _SOURCES), "-lm", "-o")
+_COMMAND = ("cc", *_FLAGS, *(str(_FOLDER / name) for name in _SOURCES), "-lm", "-o")
 _PROCESSOR = ("model name", "flags", "CPU implementer", "CPU part", "Features")
 """The lines of /proc/cpuinfo that ``-march=native`` depends on."""
 
 _MOST_SECONDS = 60
-"""For the compiler, which needs one."""
+"""For the compiler, which needs three."""
 
 _POINTER, _LONG, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
+_FACTOR = (_POINTER, _INT, _INT, _LONG)
 _DROP = (_INT, _LONG, _INT, _FLOAT)
 _SIGNATURES = {
     "dropout": (_POINTER, _POINTER, _LONG, _LONG, _INT, _FLOAT),
@@ -55,10 +58,15 @@ _SIGNATURES = {
     "layer_norm": (*[_POINTER] * 4, _INT, _LONG, _LONG, _FLOAT),
     "quantize": (*[_POINTER] * 5, _LONG, _LONG),
     "dequantize": (*[_POINTER] * 4, _INT, _LONG, _LONG),
-    "log_sum_exp": (_POINTER, _POINTER, _LONG, _LONG),
-    "cross_entropy_backward": (*[_POINTER] * 4, _LONG, _LONG, _FLOAT),
+    "log_sum_exp": (_POINTER, _LONG, _POINTER, _LONG, _LONG),
+    "cross_entropy_backward": (_POINTER, _LONG, *[_POINTER] * 3, _LONG, _LONG, _FLOAT),
     "residual_norm": (*[_POINTER] * 8, _LONG, _LONG, _FLOAT, *_DROP),
     "residual_norm_backward": (*[_POINTER] * 9, _LONG, _LONG, _LONG, *_DROP),
+    "request_amx": (_POINTER,),
+    "pack": (_POINTER, _INT, _INT, _LONG, _LONG, _LONG, _POINTER),
+    "attend_heads": (*[_POINTER] * 4, *[_LONG] * 8, _POINTER, *[_LONG] * 3, _POINTER, _POINTER, _LONG, _INT, _FLOAT),
+    "attend_heads_backward": (*[_POINTER] * 9, *[_LONG] * 4, _FLOAT),
+    "multiply": (*_FACTOR, *[_POINTER] * 3, _INT, _POINTER, _INT, *[_LONG] * 4, _POINTER, _POINTER),
 }
 
 
@@ -157,5 +165,6 @@ def _fingerprint() -> str:
             processor = sorted({line for line in file if line.startswith(_PROCESSOR)})
     except OSError:
         pass
-    content = [*(path.read_text(encoding="utf-8") for path in (_HEADER, *_SOURCES)), *_FLAGS, *processor]
+    files = [(_FOLDER / name).read_text(encoding="utf-8") for name in (*_HEADERS, *_SOURCES)]
+    content = [*files, *_FLAGS, *processor]
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:16]

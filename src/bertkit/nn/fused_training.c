@@ -2,30 +2,11 @@
 
    nn/fused_training.py calls them.
 
-   Dropout draws no numbers: entry i is kept or dropped by 16 bits of a hash of (start + i / 4), as in nn/dropout.py,
-   so the backward pass repeats the mask without storing it.
-
    Work is divided by rows or by blocks of fixed size, so no result depends on the number of threads. */
 
 #include "fused.h"
 
 #define BLOCK 4096 /* entries whose hashes a thread keeps, 8 KiB */
-
-/* 1 for a kept entry and 0 for a dropped one, for `count` entries from entry `first` on. The result is a part of `words`,
-   a buffer of ROOM(count) words. */
-#define ROOM(count) ((count) / 4 + 16)
-static inline const int16_t *find_kept(int64_t *words, int64_t first, int64_t count, int64_t start, int lowest) {
-    int64_t begin = first / 4, number = ((first + count + 3) / 4 - begin + 7) & ~7; /* whole vectors of 8 */
-    for (int64_t i = 0; i < number; i++) {
-        uint64_t word = ((uint64_t)(begin + i) + (uint64_t)start) * 0x9E3779B97F4A7C15u;
-        word = (word ^ (uint64_t)((int64_t)word >> 32)) * 0xBF58476D1CE4E5B9u;
-        word = (word ^ (uint64_t)((int64_t)word >> 32)) * 0x94D049BB133111EBu;
-        words[i] = (int64_t)word;
-    }
-    int16_t *parts = (int16_t *)words;
-    for (int64_t i = 0; i < 4 * number; i++) parts[i] = parts[i] >= lowest;
-    return parts + first % 4;
-}
 
 void dropout(const bf16 *in, bf16 *out, int64_t count, int64_t start, int lowest, float scale) {
 #pragma omp parallel for schedule(static)
@@ -89,7 +70,7 @@ void softmax_dropout(const bf16 *scores, const uint8_t *allowed, bf16 *probabili
     int64_t padded = FILL_UP(width);
 #pragma omp parallel
     {
-        float *restrict exponentials = malloc(padded * sizeof(float));
+        float *restrict shares = malloc(padded * sizeof(float));
         bf16 *restrict buffer = malloc(padded * sizeof(bf16));
         float *restrict bias = malloc(padded * sizeof(float));
         int64_t *words = malloc(ROOM(padded) * sizeof(int64_t));
@@ -103,23 +84,11 @@ void softmax_dropout(const bf16 *scores, const uint8_t *allowed, bf16 *probabili
                 for (int64_t i = 0; i < width; i++) bias[i] = mask[i] ? 0 : -INFINITY;
             }
             memcpy(buffer, scores + row * width, width * sizeof(bf16));
-            float highest = -INFINITY, sum = 0;
-#pragma omp simd reduction(max : highest)
-            for (int64_t i = 0; i < padded; i++) {
-                float each = widen(buffer[i]) + bias[i];
-                exponentials[i] = each;
-                highest = each > highest ? each : highest;
-            }
-#pragma omp simd reduction(+ : sum)
-            for (int64_t i = 0; i < padded; i++) {
-                float each = exp_fast(exponentials[i] - highest);
-                each = bias[i] == 0 ? each : 0.0f; /* exactly, and not e^-87 */
-                exponentials[i] = each;
-                sum += each;
-            }
-            float inverse = 1.0f / sum;
 #pragma omp simd
-            for (int64_t i = 0; i < padded; i++) buffer[i] = narrow(exponentials[i] * inverse);
+            for (int64_t i = 0; i < padded; i++) shares[i] = widen(buffer[i]);
+            softmax(shares, bias, padded);
+#pragma omp simd
+            for (int64_t i = 0; i < padded; i++) buffer[i] = narrow(shares[i]);
             memcpy(probabilities + row * width, buffer, width * sizeof(bf16));
             if (dropped) {
                 const int16_t *restrict kept = find_kept(words, row * width, padded, start, lowest);
@@ -128,7 +97,7 @@ void softmax_dropout(const bf16 *scores, const uint8_t *allowed, bf16 *probabili
                 memcpy(dropped + row * width, buffer, width * sizeof(bf16));
             }
         }
-        free(exponentials);
+        free(shares);
         free(buffer);
         free(bias);
         free(words);
@@ -154,11 +123,11 @@ void softmax_dropout_backward(bf16 *restrict gradient, const bf16 *restrict prob
     }
 }
 
-/* The logarithm of the sum of the exponentials of each row. */
-void log_sum_exp(const bf16 *logits, float *sums, int64_t rows, int64_t width) {
+/* The logarithm of the sum of the shares of each row. */
+void log_sum_exp(const bf16 *logits, int64_t stride, float *sums, int64_t rows, int64_t width) {
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
-        const bf16 *logit = logits + row * width;
+        const bf16 *logit = logits + row * stride;
         float highest = -INFINITY, sum = 0;
 #pragma omp simd reduction(max : highest)
         for (int64_t i = 0; i < width; i++) highest = widen(logit[i]) > highest ? widen(logit[i]) : highest;
@@ -169,12 +138,12 @@ void log_sum_exp(const bf16 *logits, float *sums, int64_t rows, int64_t width) {
 }
 
 /* `scale` times the gradient of the summed cross-entropy: the softmax, minus 1 at the label of the row. */
-void cross_entropy_backward(const bf16 *logits, const int64_t *labels, const float *sums, bf16 *gradient, int64_t rows,
-                            int64_t width, float scale) {
+void cross_entropy_backward(const bf16 *logits, int64_t stride, const int64_t *labels, const float *sums, bf16 *gradient,
+                            int64_t rows, int64_t width, float scale) {
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
-        const bf16 *logit = logits + row * width;
-        bf16 *to = gradient + row * width;
+        const bf16 *logit = logits + row * stride;
+        bf16 *to = gradient + row * stride;
         float sum = sums[row];
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) to[i] = narrow(exp_fast(widen(logit[i]) - sum) * scale);

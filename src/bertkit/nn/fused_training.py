@@ -84,9 +84,9 @@ def _shape(layout: PackedRows, parts: int, heads: int, size: int) -> tuple[int, 
 
 
 def log_sum_exp(logits: Float[Tensor, "M V"]) -> Float[Tensor, " M"]:
-    """The logarithm of the sum of the exponentials of each row, in float32."""
+    """The logarithm of the sum of the exponentials of each row, in float32. Rows may have gaps between them."""
     sums = torch.empty(len(logits))
-    call("log_sum_exp", logits, sums, *logits.shape)
+    call("log_sum_exp", logits, logits.stride(0), sums, *logits.shape)
     return sums
 
 
@@ -94,9 +94,10 @@ def cross_entropy_backward(
     logits: Float[Tensor, "N V"], labels: Int[Tensor, " M"], sums: Float[Tensor, " M"], scale: float
 ) -> Float[Tensor, "N V"]:
     """``scale`` times the gradient of the summed cross-entropy of the first M rows; ``sums`` are of ``log_sum_exp``."""
-    gradient = torch.empty_like(logits)
+    stride = logits.stride(0)
+    gradient = logits.new_empty(len(logits), stride)[:, : logits.shape[1]]
     gradient[len(labels) :] = 0
-    call("cross_entropy_backward", logits, labels, sums, gradient, len(labels), logits.shape[1], scale)
+    call("cross_entropy_backward", logits, stride, labels, sums, gradient, len(labels), logits.shape[1], scale)
     return gradient
 
 

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from bertkit.nn import amx
 from bertkit.nn.activation import ACTIVATIONS
 
 Activation = str | None
@@ -91,3 +92,21 @@ class PackedLinear(nn.Module):
             states, self.weight, self.bias, self.kernel_activation, [], self.variant
         )
         return output
+
+
+class AmxLinear(nn.Module):
+    """The same in bfloat16 on AMX, with weights laid out for it, and GELU and the sum applied in the product."""
+
+    def __init__(self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS) -> None:
+        super().__init__()
+        self.weight = amx.pack(linear.weight.detach()[rows].float().T)
+        self.bias = linear.bias.detach()[rows].float()
+        self.is_gelu = activation == "gelu"
+        self.activation = None if activation is None or self.is_gelu else ACTIVATIONS[activation]()
+
+    def forward(
+        self, states: Float[Tensor, "N K"], residual: Float[Tensor, "N M"] | None = None
+    ) -> Float[Tensor, "N M"]:
+        """Each token independently, plus ``residual``."""
+        output = amx.multiply(states, self.weight, self.bias, residual=residual, gelu=self.is_gelu)
+        return output if self.activation is None else self.activation(output)

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from bertkit.nn import amx_attention
 from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.fused_inference import attend_rows, can_attend, can_normalize, layer_norm
 from bertkit.nn.inference_linear import LinearMaker, activation_name
@@ -120,6 +121,9 @@ class InferenceBlock(nn.Module):
         rows: int,
     ) -> None:
         """Fill ``out``, the result for ``rows`` texts of equal length."""
+        if amx_attention.applies(query.view(rows, -1, query.shape[1]), key.view(rows, -1, key.shape[1])):
+            amx_attention.attend_rows(query, key, value, out, rows=rows, heads=self.num_heads)
+            return
         if can_attend(len(key) // rows, key.shape[1] // self.num_heads, key.dtype):
             attend_rows(query, key, value, out, rows=rows, heads=self.num_heads)
             return

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, Outputs
 from bertkit.contracts import Context, Encoder, SubwordTokenizer
+from bertkit.nn.linear import linear
 from bertkit.objective_settings import ObjectiveSettings
 from bertkit.objectives._vocabulary_head import VocabularyHead, find_token_embedding
 from bertkit.rng import CounterRng
@@ -57,7 +58,7 @@ class CausalLanguageModel(VocabularyHead):
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (M, V) of the labelled positions, of every position without labels; see ``pick_rows``."""
-        return {"logits": F.linear(self.pick_rows(states, batch), self._tied[0].weight)}
+        return {"logits": linear(self.pick_rows(states, batch), self._tied[0].weight)}
 
     def count_macs(self, batch: Batch) -> int:
         """The multiply-accumulates of the vocabulary projection, at the labelled positions."""

@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
-from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, Outputs, id_of
 from bertkit.contracts import Context, Encoder, PredictionLayer, SubwordTokenizer
 from bertkit.errors import usage_error
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.nn.linear import Linear, linear
 from bertkit.objective_settings import Masking, ObjectiveSettings
 from bertkit.objectives._vocabulary_head import VocabularyHead, find_token_embedding
 from bertkit.rng import CounterRng
@@ -151,7 +151,7 @@ class MaskedLanguageModel(VocabularyHead):
     ) -> None:
         super().__init__()
         vocab_size, hidden_size = embedding.weight.shape
-        self.transform = nn.Linear(hidden_size, hidden_size) if transform else None
+        self.transform = Linear(hidden_size, hidden_size) if transform else None
         self.activation = ACTIVATIONS[activation]()
         self.norm = nn.LayerNorm(hidden_size, eps=layer_norm_eps) if transform else None
         self.bias = nn.Parameter(torch.zeros(vocab_size))
@@ -189,7 +189,7 @@ class MaskedLanguageModel(VocabularyHead):
         rows = states.apply_head(self.pick_rows(states, batch))
         if self.transform is not None and self.norm is not None:
             rows = self.norm(self.activation(self.transform(rows)))
-        return {"logits": F.linear(rows, self._tied[0].weight, self.bias)}
+        return {"logits": linear(rows, self._tied[0].weight, self.bias)}
 
     def count_macs(self, batch: Batch) -> int:
         """The multiply-accumulates at the labelled positions: the transform, here or in the encoder, and the

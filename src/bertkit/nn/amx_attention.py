@@ -1,0 +1,106 @@
+"""Attention on AMX, in training and in inference (``amx_attention.c``).
+
+Letters: B examples, P heads of all examples, Q queries and T keys of an example, D width of a head; in lists N queries
+and L keys of all texts, H hidden width.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from bertkit.nn.amx import call_on_amx, is_available
+from bertkit.nn.cpu_kernels import DropMask
+
+_MOST_KEYS = 1536
+"""Their values are summed without a break: 32 ``DEPTH`` of amx.h."""
+
+_MOST_TILES = 512
+"""Pairs of tiles of the scores of a head, which must fit into ``SPACE`` of amx.h in the backward pass: 704 x 704."""
+
+
+def applies(query: Float[Tensor, "... Q D"], key: Float[Tensor, "... T D"]) -> bool:
+    """Whether the functions of this module can be used: bfloat16 on a CPU with AMX, and not too long."""
+    queries, keys = query.shape[-2], key.shape[-2]
+    return (
+        query.dtype == key.dtype == torch.bfloat16
+        and query.device.type == "cpu"
+        and keys <= _MOST_KEYS
+        and -(-queries // 32) * -(-keys // 32) <= _MOST_TILES
+        and is_available()
+    )
+
+
+class Attended(NamedTuple):
+    """The result, and the probabilities before and after dropout, which the backward pass needs."""
+
+    mixed: Float[Tensor, "P Q D"]
+    probabilities: Float[Tensor, "P Q T"]
+    dropped: Float[Tensor, "P Q T"]
+
+
+def attend(
+    query: Float[Tensor, "P Q D"],
+    key: Float[Tensor, "P T D"],
+    value: Float[Tensor, "P T D"],
+    allowed: Bool[Tensor, "#B #Q T"] | None,
+    mask: DropMask | None,
+) -> Attended:
+    """``dropout(softmax(query key^T / sqrt(D))) value`` of each head, over the allowed keys.
+
+    A query without an allowed key gives NaN.
+    """
+    maps, queries, size = query.shape
+    keys = key.shape[1]
+    mixed = torch.empty_like(query)
+    probabilities = query.new_empty(maps, queries, keys)
+    dropped = probabilities if mask is None else torch.empty_like(probabilities)
+    examples, mask_queries = (1, 1) if allowed is None else (allowed.shape[0], allowed.shape[1])
+    drop = DropMask(0, 0, 1.0) if mask is None else mask
+    call_on_amx(
+        "attend_heads",
+        *(query, key, value, mixed, maps, 1, queries, keys, size, size, size, size),
+        *(None if allowed is None else allowed.contiguous(), examples, mask_queries, maps // examples),
+        *(probabilities, None if mask is None else dropped, drop.start, drop.lowest, drop.scale),
+    )
+    return Attended(mixed, probabilities, dropped)
+
+
+def attend_backward(
+    gradient: Float[Tensor, "P Q D"],
+    query: Float[Tensor, "P Q D"],
+    key: Float[Tensor, "P T D"],
+    value: Float[Tensor, "P T D"],
+    attended: Attended,
+    scale: float,
+    gradients: tuple[Tensor, ...],
+) -> None:
+    """Fill ``gradients``, those of query, key and value, from that of ``attended``; ``scale`` is that of its mask."""
+    maps, queries, size = query.shape
+    to_query, to_key, to_value = gradients
+    call_on_amx(
+        "attend_heads_backward",
+        *(gradient, query, key, value, attended.probabilities, attended.dropped, to_query, to_key, to_value),
+        *(maps, queries, key.shape[1], size, scale),
+    )
+
+
+def attend_rows(
+    query: Float[Tensor, "N H"],
+    key: Float[Tensor, "L H"],
+    value: Float[Tensor, "L H"],
+    out: Float[Tensor, "N H"],
+    *,
+    rows: int,
+    heads: int,
+) -> None:
+    """As ``fused_inference.attend_rows``: the attention of each query to all tokens of its text."""
+    queries, keys, size = len(query) // rows, len(key) // rows, out.shape[1] // heads
+    call_on_amx(
+        "attend_heads",
+        *(query, key, value, out, rows, heads, queries, keys, size),
+        *(query.stride(0), key.stride(0), out.stride(0), None, 1, 1, 1, None, None, 0, 0, 1.0),
+    )

@@ -1,0 +1,74 @@
+"""Linear layers which are trained in bfloat16: products on AMX where the processor has it, and torch's elsewhere.
+
+Letters: L tokens, H inputs, O outputs.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from bertkit.nn import amx
+from bertkit.nn.cpu_kernels import Context
+
+
+class Linear(nn.Linear):
+    """``torch.nn.Linear``, computed by ``linear``."""
+
+    def forward(self, states: Float[Tensor, "... H"]) -> Float[Tensor, "... O"]:
+        """Each token independently."""
+        return linear(states, self.weight, self.bias)
+
+
+def linear(
+    states: Float[Tensor, "... H"], weight: Float[Tensor, "O H"], bias: Float[Tensor, " O"] | None = None
+) -> Float[Tensor, "... O"]:
+    """``states weight^T + bias``, as ``torch.nn.functional.linear``."""
+    if _is_on_amx(states, weight):
+        output: Tensor = _AmxLinear.apply(states, weight, bias)  # type: ignore[no-untyped-call]
+        return output
+    return F.linear(states, weight, bias)
+
+
+def _is_on_amx(states: Tensor, weight: Tensor) -> bool:
+    """Whether autocast would compute a product of a list of tokens in bfloat16 on a CPU with AMX."""
+    return (
+        states.device.type == "cpu"
+        and states.ndim == 2
+        and states.numel() > 0
+        and weight.dtype == torch.float32
+        and states.dtype in (torch.float32, torch.bfloat16)
+        and torch.is_autocast_enabled("cpu")
+        and torch.get_autocast_dtype("cpu") == torch.bfloat16
+        and not torch.compiler.is_compiling()
+        and amx.is_available()
+    )
+
+
+class _AmxLinear(torch.autograd.Function):
+    """``linear`` with float32 weights. Their gradient is float32 too, which autocast would round to bfloat16."""
+
+    @staticmethod
+    def forward(
+        ctx: Context, states: Float[Tensor, "L H"], weight: Float[Tensor, "O H"], bias: Float[Tensor, " O"] | None
+    ) -> Float[Tensor, "L O"]:
+        ctx.dtype = states.dtype
+        states = states.bfloat16()
+        ctx.save_for_backward(states, weight)
+        return amx.multiply(states, amx.pack(weight.T), bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Context, gradient: Float[Tensor, "L O"]) -> tuple[Tensor | None, ...]:
+        states, weight = ctx.saved_tensors
+        needs_states, needs_weight, needs_bias = ctx.needs_input_grad
+        gradient = gradient if gradient.stride(1) == 1 else gradient.contiguous()
+        to_states = amx.multiply(gradient, amx.pack(weight), dtype=ctx.dtype) if needs_states else None
+        if not needs_weight:
+            return to_states, None, gradient.sum(0, dtype=torch.float32) if needs_bias else None
+        to_bias = torch.zeros(len(weight))
+        to_weight = amx.multiply(gradient.T, amx.pack(states), row_totals=to_bias, dtype=torch.float32)
+        return to_states, to_weight, to_bias if needs_bias else None

@@ -1,0 +1,97 @@
+"""Products on AMX against float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from bertkit.nn import amx
+
+needs_amx = pytest.mark.skipif(not amx.is_available(), reason="no AMX on this machine")
+
+SHAPES = [
+    (1, 32, 32),
+    (5, 7, 3),
+    (1, 1, 1),
+    (33, 100, 65),
+    (64, 64, 64),
+    (70, 5000, 50),
+    (300, 1700, 40),
+    (700, 64, 999),
+]
+
+
+def make(rows: int, columns: int, dtype: torch.dtype, *, transposed: bool) -> Tensor:
+    """A random matrix, whose rows or columns lie one after the other in memory."""
+    return torch.randn(columns, rows).to(dtype).T if transposed else torch.randn(rows, columns).to(dtype)
+
+
+def exact(left: Tensor, right: Tensor) -> Tensor:
+    return left.bfloat16().double() @ right.bfloat16().double()
+
+
+@needs_amx
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("left_transposed", [False, True])
+@pytest.mark.parametrize("right_transposed", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_products_of_any_shape_and_layout(
+    shape: tuple[int, int, int], left_transposed: bool, right_transposed: bool, dtype: torch.dtype
+) -> None:
+    rows, depth, columns = shape
+    left = make(rows, depth, dtype, transposed=left_transposed)
+    right = make(depth, columns, dtype, transposed=right_transposed)
+    bias, expected = torch.randn(columns), exact(left, right)
+    scale = max(1.0, expected.abs().max().item())
+    product = amx.multiply(left, amx.pack(right), bias, dtype=torch.float32)
+    torch.testing.assert_close(product.double(), expected + bias, rtol=0, atol=3e-6 * scale)
+    rounded = amx.multiply(left, amx.pack(right), dtype=torch.bfloat16)
+    assert rounded.dtype == torch.bfloat16
+    torch.testing.assert_close(rounded.double(), expected, rtol=2**-8, atol=1e-5 * scale)
+
+
+@needs_amx
+@pytest.mark.parametrize("columns", [32, 45, 96])
+def test_gelu_and_a_residual_are_applied_in_float32(columns: int) -> None:
+    left, right, bias = 3 * torch.randn(40, 64), torch.randn(64, columns), torch.randn(columns)
+    sums, residual = exact(left, right) + bias, torch.randn(40, columns).bfloat16()
+    found = amx.multiply(left, amx.pack(right), bias, gelu=True, dtype=torch.float32)
+    torch.testing.assert_close(found.double(), F.gelu(sums), rtol=2e-5, atol=6e-5)
+    found = amx.multiply(left, amx.pack(right), bias, residual=residual, dtype=torch.float32)
+    torch.testing.assert_close(found.double(), sums + residual, rtol=1e-5, atol=1e-4)
+
+
+@needs_amx
+def test_no_result_depends_on_other_rows_or_on_the_number_of_threads() -> None:
+    left, right = torch.randn(200, 1700), amx.pack(torch.randn(1700, 70))
+    product = amx.multiply(left, right)
+    for rows in (1, 20, 33, 128):
+        assert torch.equal(amx.multiply(left[:rows], right), product[:rows])
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        assert torch.equal(amx.multiply(left, right), product)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@needs_amx
+def test_what_is_not_finite_stays_so() -> None:
+    left = torch.ones(40, 64)
+    left[3, 5], left[7, 0] = float("nan"), float("inf")
+    for gelu in (False, True):
+        product = amx.multiply(left, amx.pack(torch.ones(64, 33)), gelu=gelu)
+        assert product[3].isnan().all()
+        assert product[7].isinf().all()
+        assert product[[0, 39]].isfinite().all()
+
+
+@needs_amx
+def test_matrices_with_gaps_or_without_numbers() -> None:
+    wide, expanded = torch.randn(40, 90), torch.randn(1, 1).expand(40, 5)
+    for left, right in ((wide[:, 10:50], wide[:, ::2][:, :40].T), (expanded, expanded.T)):
+        product = amx.multiply(left, amx.pack(right), dtype=torch.float32)
+        torch.testing.assert_close(product.double(), exact(left, right), rtol=1e-5, atol=1e-5)
+    assert amx.multiply(torch.empty(0, 5), amx.pack(torch.randn(5, 3))).shape == (0, 3)

@@ -1,0 +1,127 @@
+"""Attention on AMX against torch's in float32."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from bertkit.nn import amx, amx_attention
+from bertkit.nn.dropout import draw_mask, find_kept
+
+needs_amx = pytest.mark.skipif(not amx.is_available(), reason="no AMX on this machine")
+
+
+def distance(actual: Tensor, expected: Tensor) -> float:
+    """The error, as a share of the norm of what is expected."""
+    return float((actual.float() - expected).norm() / expected.norm().clamp(min=1e-6))
+
+
+@needs_amx
+@pytest.mark.parametrize(
+    ("examples", "heads", "queries", "keys", "size"),
+    [
+        (2, 3, 5, 7, 8),
+        (4, 2, 33, 65, 64),
+        (2, 2, 128, 128, 64),
+        (1, 2, 300, 500, 64),
+        (3, 1, 1, 1, 16),
+        (4, 3, 13, 13, 32),
+    ],
+)
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+@pytest.mark.parametrize("masked", ["no", "keys", "all", "shared"])
+def test_attention_and_its_gradients(
+    examples: int, heads: int, queries: int, keys: int, size: int, rate: float, masked: str
+) -> None:
+    maps = examples * heads
+    own, others, values = (torch.randn(maps, length, size).bfloat16() for length in (queries, keys, keys))
+    allowed = None
+    if masked != "no":
+        shape = {"keys": (examples, 1, keys), "all": (examples, queries, keys), "shared": (1, queries, keys)}[masked]
+        allowed = torch.rand(shape) < 0.7
+        allowed[..., 0] = True
+    mask = draw_mask(rate) if rate else None
+    attended = amx_attention.attend(own, others, values, allowed, mask)
+
+    query, key, value = exact = [each.float().requires_grad_() for each in (own, others, values)]
+    scores = (query @ key.transpose(1, 2) * size**-0.5).view(examples, heads, queries, keys)
+    if allowed is not None:
+        scores = scores.masked_fill(~allowed[:, None], float("-inf"))
+    shares = scores.softmax(dim=-1).view(maps, queries, keys)
+    scale = 1.0 if mask is None else mask.scale
+    kept = 1.0 if mask is None else find_kept(shares.shape, mask)
+    mixed = (shares * kept * scale) @ value
+    assert distance(attended.mixed, mixed.detach()) < 0.006
+    assert distance(attended.probabilities, shares.detach()) < 0.004
+    assert torch.equal(attended.dropped, (attended.probabilities * kept).bfloat16())
+    if allowed is not None:  # exactly 0, and not e^-100
+        hidden = ~allowed[:, None].expand(examples, heads, queries, keys).reshape(maps, queries, keys)
+        assert not attended.probabilities[hidden].any()
+
+    upstream = torch.randn(maps, queries, size).bfloat16()
+    mixed.backward(upstream.float())
+    gradients = tuple(torch.empty_like(each) for each in (own, others, values))
+    amx_attention.attend_backward(upstream, own, others, values, attended, scale, gradients)
+    for actual, expected in zip(gradients, exact, strict=True):
+        assert expected.grad is not None
+        assert distance(actual, expected.grad) < 0.01
+
+
+@needs_amx
+@pytest.mark.parametrize(
+    ("rows", "queries", "keys"), [(3, 7, 7), (2, 40, 40), (2, 1, 90), (1, 200, 200), (1, 1500, 1500)]
+)
+def test_rows_of_a_list_are_attended_in_place(rows: int, queries: int, keys: int) -> None:
+    heads, width = 4, 4 * 32
+    lists = torch.randn(rows * keys, 3 * width).bfloat16()
+    query, key, value = lists[: rows * queries, :width], lists[:, width : 2 * width], lists[:, 2 * width :]
+    out = torch.empty(rows * queries, width, dtype=torch.bfloat16)
+    amx_attention.attend_rows(query, key, value, out, rows=rows, heads=heads)
+    q, k, v = (each.float().view(rows, -1, heads, 32).transpose(1, 2) for each in (query, key, value))
+    expected = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(out.shape)
+    assert distance(out, expected) < 0.006
+
+
+@needs_amx
+def test_a_query_that_may_attend_to_nothing_gives_nan_and_no_other_does() -> None:
+    query = torch.randn(1, 3, 16).bfloat16()
+    allowed = torch.ones(1, 3, 5, dtype=torch.bool)
+    allowed[0, 1] = False
+    key = torch.randn(1, 5, 16).bfloat16()
+    mixed = amx_attention.attend(query, key, key, allowed, None).mixed
+    assert mixed[0, 1].isnan().all()
+    assert mixed[0, [0, 2]].isfinite().all()
+
+
+@needs_amx
+def test_large_scores_and_nan() -> None:
+    query, key = 300 * torch.randn(1, 40, 32).bfloat16(), torch.randn(1, 40, 32).bfloat16()
+    attended = amx_attention.attend(query, key, key, None, None)
+    assert attended.mixed.isfinite().all()
+    expected = (query.float() @ key.float().transpose(1, 2) * 32**-0.5).softmax(-1)
+    assert distance(attended.probabilities, expected) < 0.006
+    query[0, 7, 3] = float("nan")
+    mixed = amx_attention.attend(query, key, key, None, None).mixed
+    assert mixed[0, 7].isnan().all()
+    assert mixed[0, 8].isfinite().all()
+
+
+@needs_amx
+def test_it_applies_to_lengths_whose_tiles_have_room() -> None:
+    def applies(queries: int, keys: int, dtype: torch.dtype = torch.bfloat16) -> bool:
+        return amx_attention.applies(torch.empty(1, queries, 64, dtype=dtype), torch.empty(1, keys, 64, dtype=dtype))
+
+    assert applies(704, 704)
+    assert applies(1, 1536)
+    assert not applies(704, 768)
+    assert not applies(417, 1200)
+    assert not applies(1, 1537)
+    assert not applies(5, 5, torch.float32)
+
+
+def test_without_amx_it_never_applies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(amx, "_is_granted", lambda: False)
+    tokens = torch.empty(1, 5, 64, dtype=torch.bfloat16)
+    assert not amx_attention.applies(tokens, tokens)
