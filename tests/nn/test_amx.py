@@ -95,3 +95,34 @@ def test_matrices_with_gaps_or_without_numbers() -> None:
         product = amx.multiply(left, amx.pack(right), dtype=torch.float32)
         torch.testing.assert_close(product.double(), exact(left, right), rtol=1e-5, atol=1e-5)
     assert amx.multiply(torch.empty(0, 5), amx.pack(torch.randn(5, 3))).shape == (0, 3)
+
+
+@needs_amx
+def test_totals_of_rows_in_any_layout() -> None:
+    for left in (torch.randn(100, 70).T, torch.randn(1, 100), torch.randn(100, 1), torch.randn(100, 1).T):
+        totals = torch.zeros(len(left))
+        amx.multiply(left, amx.pack(torch.randn(left.shape[1], 40)), row_totals=totals)
+        torch.testing.assert_close(totals, left.bfloat16().float().sum(1), rtol=0.01, atol=0.1)
+
+
+@needs_amx
+def test_sides_that_do_not_fit_are_refused_and_other_formats_converted() -> None:
+    with pytest.raises(ValueError, match="a product of 3 x 30 and 64 x 8 numbers"):
+        amx.multiply(torch.randn(3, 30), amx.pack(torch.randn(64, 8)))
+    with pytest.raises(ValueError, match="a product of 5 x 0 and 0 x 3 numbers"):
+        amx.multiply(torch.empty(5, 0), amx.pack(torch.empty(0, 3)))
+    assert amx.multiply(torch.randn(3, 30), amx.pack(torch.empty(30, 0))).shape == (3, 0)
+    left, right = torch.randn(5, 40), torch.randn(40, 9)
+    expected = amx.multiply(left, amx.pack(right))
+    assert torch.equal(amx.multiply(left.double(), amx.pack(right.double())), expected)
+
+
+def test_the_user_is_told_who_computes_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ("own kernels for AMX" in amx.explain()) == amx.is_available()
+    monkeypatch.setattr(amx, "_is_granted", lambda: False)
+    monkeypatch.setattr(amx, "_has_amx", lambda: False)
+    assert amx.explain() == "by torch; this processor has no AMX"
+    monkeypatch.setattr(amx, "_has_amx", lambda: True)
+    assert amx.explain().startswith("by torch")
+    monkeypatch.setattr(amx, "is_compiled", lambda: False)
+    assert "with a C compiler" in amx.explain()

@@ -118,7 +118,12 @@ def test_it_applies_to_lengths_whose_tiles_have_room() -> None:
     assert not applies(704, 768)
     assert not applies(417, 1200)
     assert not applies(1, 1537)
+    assert not applies(2000, 32)
+    assert not applies(0, 5)
+    assert not applies(5, 0)
     assert not applies(5, 5, torch.float32)
+    wide = torch.empty(1, 5, 1600, dtype=torch.bfloat16)
+    assert not amx_attention.applies(wide, wide)
 
 
 def test_without_amx_it_never_applies(monkeypatch: pytest.MonkeyPatch) -> None:

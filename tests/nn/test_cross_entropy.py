@@ -47,6 +47,17 @@ def test_bfloat16_logits_give_a_float32_loss() -> None:
     assert logits.grad.dtype == torch.bfloat16
 
 
+@pytest.mark.parametrize("layout", ["one row", "expanded", "sliced"])
+def test_logits_of_any_layout_have_a_gradient(layout: str) -> None:
+    leaf = torch.randn({"one row": (50, 1), "expanded": (1, 50), "sliced": (6, 80)}[layout]).bfloat16().requires_grad_()
+    logits = leaf.T if layout == "one row" else leaf[:, 7:57] if layout == "sliced" else leaf.expand(6, 50)
+    labels = torch.arange(len(logits))
+    (gradient,) = torch.autograd.grad(sum_cross_entropy(logits, labels), logits, retain_graph=True)
+    exact = logits.detach().float().requires_grad_()
+    (expected,) = torch.autograd.grad(F.cross_entropy(exact, labels, reduction="sum"), exact)
+    torch.testing.assert_close(gradient.float(), expected, rtol=0.01, atol=1e-3)
+
+
 def test_without_rows_the_loss_is_zero() -> None:
     logits = torch.zeros(0, 13, requires_grad=True)
     loss = sum_cross_entropy(logits, torch.zeros(0, dtype=torch.int64))

@@ -90,3 +90,14 @@ def test_on_amx_the_result_is_that_of_pytorch(activation: Activation) -> None:
     if activation is None:
         added = AmxLinear(linear)(states.bfloat16(), residual)
         torch.testing.assert_close(added.float(), linear(states) + residual, rtol=0, atol=0.05)
+
+
+@pytest.mark.skipif(not amx.is_available(), reason="no AMX on this machine")
+@torch.no_grad()
+def test_on_amx_the_parameters_are_copies() -> None:
+    linear, states = nn.Linear(14, 37), torch.randn(2, 14).bfloat16()
+    made = AmxLinear(linear)
+    expected = made(states)
+    for parameter in linear.parameters():
+        parameter.add_(5)
+    assert torch.equal(made(states), expected)

@@ -33,6 +33,40 @@ def test_an_empty_list_of_tokens_has_gradients() -> None:
     assert not any(each.any() for each in gradients)
 
 
+def test_what_torch_refuses_is_refused() -> None:
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises((RuntimeError, TypeError)):
+        linear(torch.randn(3, 30), torch.randn(8, 64))
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises((RuntimeError, TypeError)):
+        linear(torch.randn(3, 64), torch.randn(8, 64), torch.randn(2))
+
+
+@pytest.mark.parametrize("bias", [torch.ones(8).bfloat16(), torch.arange(16.0)[::2], torch.ones(1).expand(8)])
+def test_a_bias_of_any_format_and_layout(bias: Tensor) -> None:
+    states, weight = torch.randn(5, 64), torch.randn(8, 64)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = linear(states, weight, bias)
+    torch.testing.assert_close(found.float(), F.linear(states, weight, bias.float()), rtol=0.02, atol=0.1)
+
+
+@pytest.mark.parametrize(("tokens", "outputs"), [(100, 1), (1, 50), (1, 1)])
+def test_gradients_of_one_output_or_one_token(tokens: int, outputs: int) -> None:
+    layer, gradient = Linear(40, outputs), torch.randn(outputs, tokens).T
+    plain = nn.Linear(40, outputs)
+    plain.load_state_dict(layer.state_dict())
+    states = torch.randn(tokens, 40, requires_grad=True)
+    found = train(layer, states, gradient)
+    states.grad = None
+    for one, other in zip(found, train(plain, states, gradient), strict=True):
+        torch.testing.assert_close(one.float(), other.float(), rtol=0.02, atol=0.1)
+
+
+def test_a_tracer_sees_torchs_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.jit, "is_tracing", lambda: True)
+    layer, states = Linear(40, 50), torch.randn(7, 40)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(layer(states), F.linear(states, layer.weight, layer.bias))
+
+
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("frozen", [(), ("weight",), ("weight", "bias"), ("bias",)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -1,8 +1,10 @@
 /* Matrix products in bfloat16 on AMX, the matrix unit of some Intel processors: C (M, N) = A (M, K) B (K, N).
 
-   A tile register holds 16 rows of 64 bytes. One instruction adds to 16 x 16 float32 sums the product of a tile of A, 16
-   rows of 32 numbers, and a tile of B, 16 rows which hold, for 16 columns, two numbers that follow one another in the
-   summed index.
+   A tile register holds 16 rows of 64 bytes. One instruction adds to 16 x 16 float32 sums the product of a tile of A,
+   16 rows of 32 numbers, and a tile of B, 16 rows which hold, for 16 columns, two numbers that follow one another in
+   the summed index.
+
+   Numbers below 1e-38 count as 0 there.
 
    A and B are copied into such tiles first, B once for all threads ("packed", two tiles for 32 columns at a time) and A
    by the thread that multiplies it. A thread computes blocks of 32 x 32 sums in four tile registers. One entry of C is
@@ -22,11 +24,11 @@
 #define PAIR (2 * TILE) /* the tiles of 32 rows of A, or of 32 columns of B, for 32 numbers of K */
 
 /* How much is multiplied at a time, found by measuring the products of BERT-mini and BERT-base with cold caches. */
-#define DEPTH 48            /* tiles of K: longer sums are kept in memory in between */
-#define CACHED_DEPTH 16     /* tiles of K for a panel of B, 32 kB that stay in the L1 cache */
-#define GROUPS 8            /* of 32 rows of A, which use such a part of a panel one after the other */
-#define SPACE (1 << 20)     /* bytes for tiles of A: half of the L2 cache */
-#define MOST_ROWS 512       /* of A at a time, also if K is short */
+#define DEPTH 48        /* tiles of K: longer sums are kept in memory in between */
+#define CACHED_DEPTH 16 /* tiles of K for a panel of B, 32 kB that stay in the L1 cache */
+#define GROUPS 8        /* of 32 rows of A, which use such a part of a panel one after the other */
+#define SPACE (1 << 20) /* bytes for tiles of A: half of the L2 cache */
+#define MOST_ROWS 512   /* of A at a time, also if K is short */
 
 static _Thread_local char tiles_of_a[SPACE] __attribute__((aligned(64)));
 static _Thread_local float partial_sums[GROUPS * SIDE * SIDE] __attribute__((aligned(64)));
@@ -136,7 +138,7 @@ static inline void write_tile(const Factor *factor, int is_a, int is_read_soon, 
     if (factor->rows_are_summed) load_pairs(factor, item, start, rows);
     else load_items(factor, item, start, rows);
     if (totals) add_pairs(rows, totals + item, factor->items - item);
-    if (factor->rows_are_summed == is_a) transpose(rows);
+    if (factor->rows_are_summed == is_a) transpose(rows); /* a row of a tile is an item of A, but a pair of B's K */
     for (int i = 0; i < 16; i++) {
         __m512i *line = (__m512i *)(tile + 64 * i);
         if (is_read_soon) _mm512_store_si512(line, rows[i]);
@@ -182,8 +184,8 @@ typedef struct {
     int rows; /* 0: there is none */
 } Finished;
 
-/* x times the share of a normal distribution below x, a polynomial up to 4.6 (least squares, reweighted until the errors
-   were equal). The error is at most 5e-5, or 1e-5 of x; rounding to bfloat16 changes up to 4e-3 of a number. */
+/* x times the share of a normal distribution below x, a polynomial up to 4.6 (least squares, reweighted until the
+   errors were equal). The error is at most 5e-5, or 1e-5 of x; rounding to bfloat16 changes up to 4e-3 of a number. */
 static inline __m512 gelu(__m512 x) {
     const float coefficients[] = {-1.181418132e-12f, 1.486050820e-10f, -8.330986599e-09f, 2.765107018e-07f,
                                   -6.104382479e-06f, 9.572143655e-05f, -1.112055805e-03f, 9.803752682e-03f,
@@ -239,10 +241,10 @@ static inline void write_rows(const Result *result, const Finished *block, int f
 }
 
 /* The four tiles of a block of sums, whose rows are `stride` bytes apart. */
-#define EACH_QUARTER(operation, sums, stride)                  \
-    operation(0, (sums), (stride));                            \
-    operation(1, (char *)(sums) + 64, (stride));               \
-    operation(2, (char *)(sums) + 16 * (stride), (stride));    \
+#define EACH_QUARTER(operation, sums, stride)                                                                          \
+    operation(0, (sums), (stride));                                                                                    \
+    operation(1, (char *)(sums) + 64, (stride));                                                                       \
+    operation(2, (char *)(sums) + 16 * (stride), (stride));                                                            \
     operation(3, (char *)(sums) + 16 * (stride) + 64, (stride))
 
 static inline void clear_sums(void) {
@@ -276,42 +278,66 @@ static inline void add_product(const char *a, const char *b, int64_t depth, cons
     before->rows = 0;
 }
 
-/* Rows `first` to `last` of C, in the 32 columns of each panel from `from` to `to`. `sums` keeps the sums of all of C
-   between parts of K, and may be NULL if K is at most 32 * DEPTH. `totals` is NULL, or receives the sums of rows of A. */
+/* The product of `groups` groups of 32 rows of A, whose tiles are at `a` for all `depth` tiles of this part of K, and
+   of `steps` tiles of K of a panel of B. `sums` holds the sums before, if there are any (`continues`), and after,
+   unless they are complete (`ends`): then they are blocks of C from `row` and `column` on. */
+typedef struct {
+    const char *a, *b;
+    int64_t groups, depth, steps, row, column, last;
+    int continues, ends;
+} Part;
+
+static inline void multiply_part(const Part *part, const Result *result, float *sums, int64_t stride,
+                                 Finished *before) {
+    const char *next = part->b + part->steps * PAIR;
+    for (int64_t group = 0; group < part->groups; group++) {
+        float *kept = sums + group * stride;
+        float *target = part->ends ? blocks[before->sums == blocks[0]] : kept;
+        if (part->continues) {
+            EACH_QUARTER(_tile_loadd, kept, 128);
+        } else {
+            clear_sums();
+        }
+        add_product(part->a + group * part->depth * PAIR, part->b, part->steps, result, before, target,
+                    next + group * part->steps * (PAIR / GROUPS));
+        EACH_QUARTER(_tile_stored, target, 128);
+        if (part->ends) {
+            int64_t row = part->row + group * SIDE;
+            *before = (Finished){target, row, part->column, (int)smaller(SIDE, part->last - row)};
+        }
+    }
+}
+
+/* Rows `first` to `last` of C, in the 32 columns of each panel from `from` to `to`; K is not 0. `sums` keeps the sums
+   of all of C between parts of K, and may be NULL if K is at most 32 * DEPTH. `totals` is NULL, or receives the sums of
+   rows of A, whose rows in memory must be summed. */
 static void multiply_rows(const Factor *a, const char *packed, const Result *result, float *sums, int64_t first,
                           int64_t last, int64_t from, int64_t to, float *totals) {
     int64_t steps = divide_up(a->depth, SIDE), groups = divide_up(last - first, SIDE);
-    int64_t panels = divide_up(result->columns, SIDE);
+    int64_t panels = divide_up(result->columns, SIDE), block = SIDE * SIDE;
     Finished before = {blocks[1], 0, 0, 0};
-    int current = 0;
     for (int64_t start = 0; start < steps; start += DEPTH) {
         int64_t depth = smaller(DEPTH, steps - start), at_once = divide_up(depth, divide_up(depth, CACHED_DEPTH));
         for (int64_t i = 0; i < groups * depth; i++) {
             write_pair(a, 1, 1, i, first, start * SIDE, groups, depth, tiles_of_a, from ? NULL : totals);
         }
-        /* By GROUPS groups of rows, then by panel, then by part of K, then by group. */
-        int64_t parts = divide_up(depth, at_once), count = divide_up(groups, GROUPS) * (to - from) * parts;
-        for (int64_t i = 0; i < count; i++) {
-            int64_t k = i % parts * at_once, panel = from + i / parts % (to - from), top = i / parts / (to - from) * GROUPS;
-            int64_t steps_now = smaller(at_once, depth - k);
-            int is_last = start + k + steps_now == steps;
-            const char *b = packed + (panel * steps + start + k) * PAIR, *next = b + steps_now * PAIR;
-            for (int64_t group = top; group < smaller(top + GROUPS, groups); group++) {
-                float *kept = partial_sums + (group - top) * SIDE * SIDE;
-                if (sums) kept = sums + ((first / SIDE + group) * panels + panel) * SIDE * SIDE;
-                float *target = is_last ? blocks[current] : kept;
-                if (start + k) {
-                    EACH_QUARTER(_tile_loadd, kept, 128);
-                } else {
-                    clear_sums();
-                }
-                add_product(tiles_of_a + (group * depth + k) * PAIR, b, steps_now, result, &before, target,
-                            next + (group - top) * steps_now * (PAIR / GROUPS));
-                EACH_QUARTER(_tile_stored, target, 128);
-                if (is_last) {
-                    int64_t row = first + group * SIDE;
-                    before = (Finished){target, row, panel * SIDE, (int)smaller(SIDE, last - row)};
-                    current = !current;
+        for (int64_t top = 0; top < groups; top += GROUPS) {
+            for (int64_t panel = from; panel < to; panel++) {
+                float *kept = partial_sums;
+                if (sums) kept = sums + ((first / SIDE + top) * panels + panel) * block;
+                for (int64_t k = 0; k < depth; k += at_once) {
+                    int64_t count = smaller(at_once, depth - k);
+                    Part part = {.a = tiles_of_a + (top * depth + k) * PAIR,
+                                 .b = packed + (panel * steps + start + k) * PAIR,
+                                 .groups = smaller(GROUPS, groups - top),
+                                 .depth = depth,
+                                 .steps = count,
+                                 .row = first + top * SIDE,
+                                 .column = panel * SIDE,
+                                 .last = last,
+                                 .continues = start + k > 0,
+                                 .ends = start + k + count == steps};
+                    multiply_part(&part, result, kept, sums ? panels * block : block, &before);
                 }
             }
         }

@@ -29,9 +29,24 @@ def is_available() -> bool:
     return is_compiled() and _is_granted()
 
 
+def explain() -> str:
+    """Who computes products in bfloat16 on this machine, for the user."""
+    if not _has_amx():
+        return "by torch; this processor has no AMX"
+    if not is_compiled():
+        return "by torch; with a C compiler bertkit's own kernels for AMX are faster"
+    if not is_available():
+        return "by torch, because the system does not let this process use AMX"
+    return "in bfloat16 by bertkit's own kernels for AMX"
+
+
+def _has_amx() -> bool:
+    return bool(torch.cpu.get_capabilities().get("amx_bf16"))
+
+
 @cache
 def _is_granted() -> bool:
-    if not torch.cpu.get_capabilities().get("amx_bf16"):
+    if not _has_amx():
         return False
     granted = torch.zeros(1, dtype=torch.int32)
     call("request_amx", granted)
@@ -56,9 +71,9 @@ class Packed:
 def pack(matrix: Float[Tensor, "K N"]) -> Packed:
     """``matrix``, in float32 or bfloat16, for ``multiply``; a transposed view needs no copy."""
     depth, columns = matrix.shape
-    numbers, is_float32, rows_are_items, stride = _describe(matrix.T)
+    numbers, is_float32, rows_are_summed, stride = _describe(matrix.T)
     tiles = torch.empty(_round_up(depth) * _round_up(columns) * 2, dtype=torch.uint8)
-    call_on_amx("pack", numbers, is_float32, rows_are_items, stride, columns, depth, tiles)
+    call_on_amx("pack", numbers, is_float32, rows_are_summed, stride, columns, depth, tiles)
     return Packed(tiles, depth, columns)
 
 
@@ -74,18 +89,28 @@ def multiply(
 ) -> Float[Tensor, "M N"]:
     """``activation(left right + bias) + residual`` in bfloat16 or float32, summed in float32.
 
-    ``left`` is float32 or bfloat16, and is rounded to bfloat16; a transposed view needs no copy. ``bias`` is float32
-    and ``residual`` bfloat16. A row of the result does not depend on the other rows, nor on the number of threads.
+    ``left`` is rounded to bfloat16; a transposed view needs no copy. ``bias`` is float32 and contiguous. ``row_totals``
+    receives the sums of the rows of ``left``. A row of the result does not depend on the other rows, nor on the number
+    of threads.
     """
     rows, columns = len(left), right.columns
+    if left.shape[1] != right.depth or right.depth == 0:
+        raise ValueError(f"a product of {rows} x {left.shape[1]} and {right.depth} x {columns} numbers")
     stride = _round_up(columns)  # rows that begin with a line of the cache: whole lines are written much faster
-    product = torch.empty(rows, stride, dtype=dtype)[:, :columns]
-    sums = torch.empty(_round_up(rows) * _round_up(columns)) if right.depth > _MOST_DEPTH else None
-    left, *layout = _describe(left)
-    residual = None if residual is None else residual.contiguous()
+    product = torch.empty(rows, stride, dtype=dtype)
+    if stride != columns:
+        product = product[:, :columns]
+    if product.numel() == 0:
+        return product
+    sums = torch.empty(_round_up(rows) * stride) if right.depth > _MOST_DEPTH else None
+    left, is_float32, rows_are_summed, left_stride = _describe(left)
+    if row_totals is not None and not rows_are_summed:  # one row or column, which is its own transpose in memory
+        torch.sum(left, dim=1, dtype=torch.float32, out=row_totals)
+        row_totals = None
+    residual = None if residual is None else residual.bfloat16().contiguous()
     call_on_amx(
         "multiply",
-        *(left, *layout, right.tiles, bias, residual, gelu),
+        *(left, is_float32, rows_are_summed, left_stride, right.tiles, bias, residual, gelu),
         *(product, dtype == torch.float32, stride, rows, columns, right.depth, sums, row_totals),
     )
     return product
@@ -93,10 +118,14 @@ def multiply(
 
 def _describe(matrix: Float[Tensor, "X K"]) -> tuple[Tensor, bool, bool, int]:
     """The matrix, whether it is float32, whether its rows in memory run over the summed index, and their stride."""
-    if 1 not in matrix.stride():
+    if matrix.dtype not in (torch.float32, torch.bfloat16):
+        matrix = matrix.float()
+    strides = matrix.stride()
+    if 1 not in strides:
         matrix = matrix.contiguous()
-    rows_are_summed = matrix.stride(1) != 1
-    return matrix, matrix.dtype == torch.float32, rows_are_summed, matrix.stride(1 if rows_are_summed else 0)
+        strides = matrix.stride()
+    rows_are_summed = strides[1] != 1
+    return matrix, matrix.dtype == torch.float32, rows_are_summed, strides[1 if rows_are_summed else 0]
 
 
 def _round_up(count: int) -> int:

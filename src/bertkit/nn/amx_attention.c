@@ -7,15 +7,18 @@
 
 #ifdef __AMX_BF16__
 
-/* One of the inputs or outputs: the vectors of a head lie `stride` numbers apart, those of the next head of the same token
-   `size` numbers further, and those of the next example `length` vectors further. */
+/* Where a map, one head of one example, begins in one of the inputs or outputs: the vectors of a head lie `stride`
+   numbers apart, those of the next head of the same token `size` numbers further, and those of the next example
+   `length` vectors further. */
 static inline int64_t find_head(int64_t map, int64_t heads, int64_t length, int64_t stride, int64_t size) {
     return map / heads * length * stride + map % heads * size;
 }
 
 static inline int64_t round_up(int64_t count) { return divide_up(count, SIDE) * SIDE; }
 
-static inline void *allocate(int64_t numbers, int64_t size) { return aligned_alloc(64, (numbers * size + 127) / 64 * 64); }
+static inline void *allocate(int64_t numbers, int64_t size) {
+    return aligned_alloc(64, (numbers * size + 127) / 64 * 64);
+}
 
 /* e^x with a relative error of 3e-6, for x from -100 to 88. */
 static inline __m512 exp_of(__m512 x) {
@@ -31,7 +34,8 @@ static inline __m512 widen_16(const bf16 *from, __mmask16 mask) {
     return _mm512_cvtpbh_ps((__m256bh)_mm256_maskz_loadu_epi16(mask, from));
 }
 
-/* A bit for each of 16 keys from `first` on: whether it exists, and `allowed` (or NULL) says that it may be attended to. */
+/* A bit for each of 16 keys from `first` on: whether it exists, and `allowed` (or NULL) says that it may be attended
+ * to. */
 static inline __mmask16 find_allowed(const uint8_t *allowed, int64_t first, int64_t keys) {
     __mmask16 mask = keys - first >= 16 ? 0xffff : keys > first ? (1u << (keys - first)) - 1 : 0;
     if (!allowed) return mask;
@@ -59,8 +63,8 @@ static inline void softmax_row(float *row, bf16 *shares, const uint8_t *allowed,
     }
 }
 
-/* The gradient of a row of scores from that of its dropped shares. An entry was dropped if it is 0 in `dropped`; where the
-   share itself is 0 it makes no difference. */
+/* The gradient of a row of scores from that of its dropped shares. An entry was dropped if it is 0 in `dropped`; where
+   the share itself is 0 it makes no difference. */
 static inline void softmax_row_backward(const float *gradient, const bf16 *shares, const bf16 *dropped, bf16 *to_scores,
                                         int64_t keys) {
     __m512 total = _mm512_setzero_ps();
@@ -85,7 +89,8 @@ static inline void softmax_row_backward(const float *gradient, const bf16 *share
 void attend_heads(const bf16 *query, const bf16 *key, const bf16 *value, bf16 *out, int64_t examples, int64_t heads,
                   int64_t queries, int64_t keys, int64_t size, int64_t query_stride, int64_t key_stride,
                   int64_t out_stride, const uint8_t *allowed, int64_t mask_examples, int64_t mask_queries,
-                  int64_t maps_per_example, bf16 *probabilities, bf16 *dropped, int64_t start, int lowest, float scale) {
+                  int64_t maps_per_example, bf16 *probabilities, bf16 *dropped, int64_t start, int lowest,
+                  float scale) {
     int64_t width = round_up(keys), depth = round_up(size);
 #pragma omp parallel
     {
@@ -97,7 +102,8 @@ void attend_heads(const bf16 *query, const bf16 *key, const bf16 *value, bf16 *o
 #pragma omp for schedule(static)
         for (int64_t map = 0; map < examples * heads; map++) {
             int64_t at = find_head(map, heads, keys, key_stride, size);
-            Factor to_keys = {key + at, key_stride, 0, 0, keys, size}, to_values = {value + at, key_stride, 0, 1, size, keys};
+            Factor to_keys = {key + at, key_stride, 0, 0, keys, size},
+                   to_values = {value + at, key_stride, 0, 1, size, keys};
             pack_all(&to_keys, key_tiles);
             pack_all(&to_values, value_tiles);
             const uint8_t *masks = NULL;
@@ -105,8 +111,18 @@ void attend_heads(const bf16 *query, const bf16 *key, const bf16 *value, bf16 *o
             for (int64_t first = 0; first < queries; first += SIDE) {
                 int64_t count = smaller(SIDE, queries - first);
                 Factor from = {query + find_head(map, heads, queries, query_stride, size) + first * query_stride,
-                               query_stride, 0, 0, count, size};
-                Result to_scores = {scores, width, 1, 1, 1.0f / sqrtf(size), NULL, NULL, 0, count, width};
+                               query_stride,
+                               0,
+                               0,
+                               count,
+                               size};
+                Result to_scores = {.numbers = scores,
+                                    .stride = width,
+                                    .is_float32 = 1,
+                                    .is_read_soon = 1,
+                                    .scale = 1.0f / sqrtf(size),
+                                    .rows = count,
+                                    .columns = width};
                 multiply_rows(&from, key_tiles, &to_scores, NULL, 0, count, 0, width / SIDE, NULL);
                 for (int64_t i = 0; i < count; i++) {
                     int64_t entry = (map * queries + first + i) * keys;
@@ -123,8 +139,12 @@ void attend_heads(const bf16 *query, const bf16 *key, const bf16 *value, bf16 *o
                     }
                 }
                 Factor mixing = {shares, width, 0, 0, count, keys};
-                Result to_out = {out + find_head(map, heads, queries, out_stride, size) + first * out_stride,
-                                 out_stride, 0, 1, scale, NULL, NULL, 0, count, size};
+                Result to_out = {.numbers = out + find_head(map, heads, queries, out_stride, size) + first * out_stride,
+                                 .stride = out_stride,
+                                 .is_read_soon = 1,
+                                 .scale = scale,
+                                 .rows = count,
+                                 .columns = size};
                 multiply_rows(&mixing, value_tiles, &to_out, NULL, 0, count, 0, depth / SIDE, NULL);
             }
         }
@@ -133,7 +153,14 @@ void attend_heads(const bf16 *query, const bf16 *key, const bf16 *value, bf16 *o
     }
 }
 
-/* The gradients of query, key and value (maps, length, size) from that of the result, which was multiplied by `scale`. */
+/* A product which is a list of bfloat16 vectors without gaps. */
+static inline Result of_vectors(bf16 *vectors, int64_t length, int64_t size, float scale) {
+    return (Result){
+        .numbers = vectors, .stride = size, .is_read_soon = 1, .scale = scale, .rows = length, .columns = size};
+}
+
+/* The gradients of query, key and value (maps, length, size) from that of the result, which was multiplied by `scale`.
+ */
 void attend_heads_backward(const bf16 *gradient, const bf16 *query, const bf16 *key, const bf16 *value,
                            const bf16 *probabilities, const bf16 *dropped, bf16 *to_query, bf16 *to_key, bf16 *to_value,
                            int64_t maps, int64_t queries, int64_t keys, int64_t size, float scale) {
@@ -153,7 +180,7 @@ void attend_heads_backward(const bf16 *gradient, const bf16 *query, const bf16 *
             const bf16 *p = probabilities + map * queries * keys, *d = dropped + map * queries * keys;
 
             Factor of_gradient = {g, size, 0, 1, size, queries}, shares = {d, keys, 0, 1, keys, queries};
-            Result value_result = {to_value + map * keys * size, size, 0, 1, scale, NULL, NULL, 0, keys, size};
+            Result value_result = of_vectors(to_value + map * keys * size, keys, size, scale);
             pack_all(&of_gradient, gradient_tiles);
             multiply_rows(&shares, gradient_tiles, &value_result, NULL, 0, keys, 0, depth / SIDE, NULL);
 
@@ -162,21 +189,28 @@ void attend_heads_backward(const bf16 *gradient, const bf16 *query, const bf16 *
             for (int64_t first = 0; first < queries; first += SIDE) {
                 int64_t count = smaller(SIDE, queries - first);
                 Factor from = {g + first * size, size, 0, 0, count, size};
-                Result result = {to_shares, width, 1, 1, scale, NULL, NULL, 0, count, width};
+                Result result = {.numbers = to_shares,
+                                 .stride = width,
+                                 .is_float32 = 1,
+                                 .is_read_soon = 1,
+                                 .scale = scale,
+                                 .rows = count,
+                                 .columns = width};
                 multiply_rows(&from, tiles, &result, NULL, 0, count, 0, width / SIDE, NULL);
                 for (int64_t i = 0; i < count; i++) {
                     int64_t row = first + i;
-                    softmax_row_backward(to_shares + i * width, p + row * keys, d + row * keys, to_scores + row * width, keys);
+                    softmax_row_backward(to_shares + i * width, p + row * keys, d + row * keys, to_scores + row * width,
+                                         keys);
                 }
             }
 
             Factor scores = {to_scores, width, 0, 0, queries, keys}, of_key = {k, size, 0, 1, size, keys};
-            Result query_result = {to_query + map * queries * size, size, 0, 1, root, NULL, NULL, 0, queries, size};
+            Result query_result = of_vectors(to_query + map * queries * size, queries, size, root);
             pack_all(&of_key, tiles);
             multiply_rows(&scores, tiles, &query_result, NULL, 0, queries, 0, depth / SIDE, NULL);
 
             Factor transposed = {to_scores, width, 0, 1, keys, queries}, of_query = {q, size, 0, 1, size, queries};
-            Result key_result = {to_key + map * keys * size, size, 0, 1, root, NULL, NULL, 0, keys, size};
+            Result key_result = of_vectors(to_key + map * keys * size, keys, size, root);
             pack_all(&of_query, tiles);
             multiply_rows(&transposed, tiles, &key_result, NULL, 0, keys, 0, depth / SIDE, NULL);
         }

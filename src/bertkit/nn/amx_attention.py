@@ -15,8 +15,8 @@ from torch import Tensor
 from bertkit.nn.amx import call_on_amx, is_available
 from bertkit.nn.cpu_kernels import DropMask
 
-_MOST_KEYS = 1536
-"""Their values are summed without a break: 32 ``DEPTH`` of amx.h."""
+_LONGEST = 1536
+"""Keys, queries and widths of a head over which a product may sum: 32 ``DEPTH`` of amx.h."""
 
 _MOST_TILES = 512
 """Pairs of tiles of the scores of a head, which must fit into ``SPACE`` of amx.h in the backward pass: 704 x 704."""
@@ -24,11 +24,12 @@ _MOST_TILES = 512
 
 def applies(query: Float[Tensor, "... Q D"], key: Float[Tensor, "... T D"]) -> bool:
     """Whether the functions of this module can be used: bfloat16 on a CPU with AMX, and not too long."""
-    queries, keys = query.shape[-2], key.shape[-2]
+    queries, keys, size = query.shape[-2], key.shape[-2], key.shape[-1]
     return (
         query.dtype == key.dtype == torch.bfloat16
         and query.device.type == "cpu"
-        and keys <= _MOST_KEYS
+        and min(queries, keys, size) > 0
+        and max(queries, keys, size) <= _LONGEST
         and -(-queries // 32) * -(-keys // 32) <= _MOST_TILES
         and is_available()
     )

@@ -59,7 +59,7 @@ _SIGNATURES = {
     "quantize": (*[_POINTER] * 5, _LONG, _LONG),
     "dequantize": (*[_POINTER] * 4, _INT, _LONG, _LONG),
     "log_sum_exp": (_POINTER, _LONG, _POINTER, _LONG, _LONG),
-    "cross_entropy_backward": (_POINTER, _LONG, *[_POINTER] * 3, _LONG, _LONG, _FLOAT),
+    "cross_entropy_backward": (_POINTER, _LONG, *[_POINTER] * 3, *[_LONG] * 3, _FLOAT),
     "residual_norm": (*[_POINTER] * 8, _LONG, _LONG, _FLOAT, *_DROP),
     "residual_norm_backward": (*[_POINTER] * 9, _LONG, _LONG, _LONG, *_DROP),
     "request_amx": (_POINTER,),
@@ -89,7 +89,7 @@ def call(name: str, *arguments: Tensor | float | None) -> None:
     """
     library = _library()
     assert library is not None, "is_compiled() was not asked"
-    getattr(library, name)(*(each.data_ptr() if isinstance(each, Tensor) else each for each in arguments))
+    getattr(library, name)(*[each.data_ptr() if isinstance(each, Tensor) else each for each in arguments])
 
 
 @cache

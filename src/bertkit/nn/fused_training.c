@@ -139,11 +139,11 @@ void log_sum_exp(const bf16 *logits, int64_t stride, float *sums, int64_t rows, 
 
 /* `scale` times the gradient of the summed cross-entropy: the softmax, minus 1 at the label of the row. */
 void cross_entropy_backward(const bf16 *logits, int64_t stride, const int64_t *labels, const float *sums, bf16 *gradient,
-                            int64_t rows, int64_t width, float scale) {
+                            int64_t gradient_stride, int64_t rows, int64_t width, float scale) {
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
         const bf16 *logit = logits + row * stride;
-        bf16 *to = gradient + row * stride;
+        bf16 *to = gradient + row * gradient_stride;
         float sum = sums[row];
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) to[i] = narrow(exp_fast(widen(logit[i]) - sum) * scale);

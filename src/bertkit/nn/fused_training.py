@@ -94,10 +94,12 @@ def cross_entropy_backward(
     logits: Float[Tensor, "N V"], labels: Int[Tensor, " M"], sums: Float[Tensor, " M"], scale: float
 ) -> Float[Tensor, "N V"]:
     """``scale`` times the gradient of the summed cross-entropy of the first M rows; ``sums`` are of ``log_sum_exp``."""
-    stride = logits.stride(0)
-    gradient = logits.new_empty(len(logits), stride)[:, : logits.shape[1]]
+    vocab_size = logits.shape[1]
+    stride = -(-vocab_size // 32) * 32  # as products on AMX have
+    gradient = logits.new_empty(len(logits), stride)[:, :vocab_size]
     gradient[len(labels) :] = 0
-    call("cross_entropy_backward", logits, stride, labels, sums, gradient, len(labels), logits.shape[1], scale)
+    arguments = (logits, logits.stride(0), labels, sums, gradient, stride, len(labels), vocab_size, scale)
+    call("cross_entropy_backward", *arguments)
     return gradient
 
 

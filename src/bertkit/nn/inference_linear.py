@@ -100,7 +100,7 @@ class AmxLinear(nn.Module):
     def __init__(self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS) -> None:
         super().__init__()
         self.weight = amx.pack(linear.weight.detach()[rows].float().T)
-        self.bias = linear.bias.detach()[rows].float()
+        self.bias = linear.bias.detach()[rows].to(torch.float32, copy=True)
         self.is_gelu = activation == "gelu"
         self.activation = None if activation is None or self.is_gelu else ACTIVATIONS[activation]()
 

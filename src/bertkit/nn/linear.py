@@ -27,23 +27,31 @@ def linear(
     states: Float[Tensor, "... H"], weight: Float[Tensor, "O H"], bias: Float[Tensor, " O"] | None = None
 ) -> Float[Tensor, "... O"]:
     """``states weight^T + bias``, as ``torch.nn.functional.linear``."""
-    if _is_on_amx(states, weight):
+    if _is_on_amx(states, weight, bias):
         output: Tensor = _AmxLinear.apply(states, weight, bias)  # type: ignore[no-untyped-call]
         return output
     return F.linear(states, weight, bias)
 
 
-def _is_on_amx(states: Tensor, weight: Tensor) -> bool:
-    """Whether autocast would compute a product of a list of tokens in bfloat16 on a CPU with AMX."""
+def _is_on_amx(states: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    """Whether autocast would compute a product of a list of tokens in bfloat16 on a CPU with AMX.
+
+    What is unusual is left to torch: other formats, shapes that do not fit, nothing to compute, and tracers.
+    """
     return (
         states.device.type == "cpu"
+        and type(states) is Tensor
         and states.ndim == 2
         and states.numel() > 0
         and weight.dtype == torch.float32
+        and weight.shape[1:] == states.shape[1:]
+        and len(weight) > 0
+        and (bias is None or (bias.dtype == torch.float32 and bias.shape == weight.shape[:1] and bias.is_contiguous()))
         and states.dtype in (torch.float32, torch.bfloat16)
         and torch.is_autocast_enabled("cpu")
         and torch.get_autocast_dtype("cpu") == torch.bfloat16
         and not torch.compiler.is_compiling()
+        and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
         and amx.is_available()
     )
 

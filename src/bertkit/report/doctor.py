@@ -12,7 +12,7 @@ import torch
 
 from bertkit._version import __version__
 from bertkit.errors import count_of
-from bertkit.nn import fused
+from bertkit.nn import amx, fused
 from bertkit.storage.subprocess_worker import count_cores
 from bertkit.training.memory import host_memory
 from bertkit.training.precision import (
@@ -36,8 +36,8 @@ class Diagnosis:
     """The result of ``examine``.
 
     ``gflops`` is the speed of matrix products by precision, ``reason`` says why ``precision`` was chosen,
-    ``device_reason`` why ``device`` was, ``fused`` whether the passes of ``nn/fused.c`` are compiled, and memory is in
-    bytes.
+    ``device_reason`` why ``device`` was, ``fused`` whether the passes of ``nn/fused.py`` are compiled, ``amx`` who
+    computes products in bfloat16, and memory is in bytes.
     """
 
     bertkit: str
@@ -55,6 +55,7 @@ class Diagnosis:
     precision: Precision
     reason: str
     fused: str
+    amx: str
     installed: dict[str, str]
     missing: dict[str, str]
     data_folder: str | None
@@ -72,6 +73,7 @@ class Diagnosis:
             f"speed       {speeds}",
             f"precision   {self.precision}, the default: {self.reason}",
             f"passes      {self.fused}",
+            f"products    {self.amx}",
             f"installed   {', '.join(f'{name} {version}' for name, version in self.installed.items())}",
             *(f"missing     {name}: pip install 'bertkit[{extra}]'" for name, extra in self.missing.items()),
             f"data        {self.data_folder or 'BERTKIT_DATA is not set; tasks need --data'}",
@@ -101,6 +103,7 @@ def examine() -> Diagnosis:
         precision=choose_precision(device),
         reason=explain_precision(device),
         fused=fused.explain(),
+        amx=amx.explain(),
         installed={name: importlib.metadata.version(name) for name in libraries},
         missing=missing,
         data_folder=os.environ.get("BERTKIT_DATA"),
