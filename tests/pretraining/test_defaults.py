@@ -29,7 +29,7 @@ def test_every_path_of_the_fast_profile_is_a_setting_of_a_run(size: str) -> None
     assert isinstance(changed.encoder, bert.BertConfig)
     assert changed.encoder.position_init == "neighbour_heads"
     assert (changed.token_init, changed.task.objectives) == ("cooccurrence", ("mlm",))
-    small = size in ("tiny", "mini")
+    small = size in ("tiny", "mini", "small", "medium")
     assert (changed.batch_size == 64) == small
     assert (changed.optimizer.kind == "muon") == small
     assert changed.task.masking.whole_word == small
