@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.nn.on_amx import exact, needs_amx
 from torch import Tensor
 from torch.nn import functional as F
 
 from bertkit.nn import amx
-
-needs_amx = pytest.mark.skipif(not amx.is_available(), reason="no AMX on this machine")
 
 SHAPES = [
     (1, 32, 32),
@@ -26,10 +25,6 @@ SHAPES = [
 def make(rows: int, columns: int, dtype: torch.dtype, *, transposed: bool) -> Tensor:
     """A random matrix, whose rows or columns lie one after the other in memory."""
     return torch.randn(columns, rows).to(dtype).T if transposed else torch.randn(rows, columns).to(dtype)
-
-
-def exact(left: Tensor, right: Tensor) -> Tensor:
-    return left.bfloat16().double() @ right.bfloat16().double()
 
 
 @needs_amx
@@ -120,9 +115,9 @@ def test_sides_that_do_not_fit_are_refused_and_other_formats_converted() -> None
 def test_the_user_is_told_who_computes_products(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ("own kernels for AMX" in amx.explain()) == amx.is_available()
     monkeypatch.setattr(amx, "_is_granted", lambda: False)
-    monkeypatch.setattr(amx, "_has_amx", lambda: False)
+    monkeypatch.setattr(amx, "has_amx", lambda: False)
     assert amx.explain() == "by torch; this processor has no AMX"
-    monkeypatch.setattr(amx, "_has_amx", lambda: True)
+    monkeypatch.setattr(amx, "has_amx", lambda: True)
     assert amx.explain().startswith("by torch")
     monkeypatch.setattr(amx, "is_compiled", lambda: False)
     assert "with a C compiler" in amx.explain()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.nn.on_amx import needs_amx
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -14,7 +15,6 @@ from bertkit.nn.cross_entropy import sum_cross_entropy
 from bertkit.nn.dropout import Dropout, draw_mask, find_kept
 from bertkit.nn.packing import PackedRows
 
-needs_amx = pytest.mark.skipif(not amx.is_available(), reason="no AMX on this machine")
 needs_compiler = pytest.mark.skipif(not fused.is_compiled(), reason="no C compiler with OpenMP on this machine")
 
 

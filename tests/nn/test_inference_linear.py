@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.nn.on_amx import needs_amx
 from torch import nn
 from torch.nn import functional as F
 
-from bertkit.nn import amx
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.inference_linear import (
     Activation,
@@ -78,7 +78,7 @@ def test_an_activation_is_recognised_by_what_it_computes(name: str) -> None:
     assert not torch.equal(found(states), F.silu(states))
 
 
-@pytest.mark.skipif(not amx.is_available(), reason="no AMX on this machine")
+@needs_amx
 @pytest.mark.parametrize("activation", NAMES)
 @torch.no_grad()
 def test_on_amx_the_result_is_that_of_pytorch(activation: Activation) -> None:
@@ -92,7 +92,7 @@ def test_on_amx_the_result_is_that_of_pytorch(activation: Activation) -> None:
         torch.testing.assert_close(added.float(), linear(states) + residual, rtol=0, atol=0.05)
 
 
-@pytest.mark.skipif(not amx.is_available(), reason="no AMX on this machine")
+@needs_amx
 @torch.no_grad()
 def test_on_amx_the_parameters_are_copies() -> None:
     linear, states = nn.Linear(14, 37), torch.randn(2, 14).bfloat16()

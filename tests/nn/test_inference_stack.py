@@ -6,11 +6,11 @@ from functools import partial
 import pytest
 import torch
 from tests.nn.inference_blocks import LENGTHS, MASK, T, make_stack, run
+from tests.nn.on_amx import needs_amx
 from tests.nn.reference_attention import H
 from torch import nn
 
 from bertkit.encoders import gpt, modernbert, roberta
-from bertkit.nn import amx
 from bertkit.nn.inference_linear import AmxLinear, PackedLinear, PlainLinear, is_packing_available
 from bertkit.nn.inference_stack import InferenceStack, RowGroups, is_supported
 from bertkit.nn.int8_linear import Int8Maker, calibrate
@@ -41,7 +41,6 @@ def int8(stack: BlockStack) -> InferenceStack:
     return InferenceStack(stack, Int8Maker(calibrate(stack, states)), dtype=torch.float32)
 
 
-needs_amx = pytest.mark.skipif(not amx.is_available(), reason="no AMX on this machine")
 needs_packing = pytest.mark.skipif(not is_packing_available(), reason="this PyTorch has no oneDNN")
 ALL = [
     pytest.param(plain, 1e-5, id="plain"),

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.nn.on_amx import exact, needs_amx
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.nn import amx
 from bertkit.nn.linear import Linear, linear
-
-needs_amx = pytest.mark.skipif(not amx.is_available(), reason="no AMX on this machine")
-
-
-def exact(left: Tensor, right: Tensor) -> Tensor:
-    return left.bfloat16().double() @ right.bfloat16().double()
 
 
 def train(layer: nn.Linear, states: Tensor, gradient: Tensor) -> list[Tensor]:

@@ -48,6 +48,9 @@ static inline void configure_tiles(void) {
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/* The first `count` of 32 numbers; as a mask of 16 bits, the first of 16. */
+static inline __mmask32 first_lanes(int64_t count) { return count >= 32 ? ~0u : count > 0 ? (1u << count) - 1 : 0; }
+
 /* One factor of a product. Its items are the rows of A or the columns of B. */
 typedef struct {
     const void *numbers;
@@ -57,12 +60,21 @@ typedef struct {
     int64_t items, depth;
 } Factor;
 
+/* bfloat16 factors: a list of items, and a list whose rows are summed. */
+static inline Factor list_of_items(const bf16 *numbers, int64_t stride, int64_t items, int64_t depth) {
+    return (Factor){numbers, stride, .is_float32 = 0, .rows_are_summed = 0, items, depth};
+}
+
+static inline Factor list_to_sum(const bf16 *numbers, int64_t stride, int64_t items, int64_t depth) {
+    return (Factor){numbers, stride, .is_float32 = 0, .rows_are_summed = 1, items, depth};
+}
+
 static inline __m512i narrow_two(__m512 low, __m512 high) { return (__m512i)_mm512_cvtne2ps_pbh(high, low); }
 
 /* For 16 items from `item` on (one row each) the 32 numbers of the summed index from `start` on; 0 beyond the end. */
 static inline void load_items(const Factor *factor, int64_t item, int64_t start, __m512i rows[16]) {
-    int64_t items = factor->items - item, depth = factor->depth - start;
-    __mmask32 mask = depth < 32 ? (1u << depth) - 1 : ~0u;
+    int64_t items = factor->items - item;
+    __mmask32 mask = first_lanes(factor->depth - start);
     for (int i = 0; i < 16; i++) {
         int64_t offset = (item + i) * factor->stride + start;
         __mmask32 kept = i < items ? mask : 0;
@@ -77,8 +89,7 @@ static inline void load_items(const Factor *factor, int64_t item, int64_t start,
 
 /* For 16 pairs of the summed index (one row each) the numbers of 16 items, the two of an item side by side. */
 static inline void load_pairs(const Factor *factor, int64_t item, int64_t start, __m512i rows[16]) {
-    int64_t items = factor->items - item;
-    __mmask16 mask = items >= 16 ? 0xffff : items > 0 ? (1u << items) - 1 : 0;
+    __mmask16 mask = first_lanes(factor->items - item);
     const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
                                            21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     for (int i = 0; i < 16; i++) {
@@ -125,7 +136,7 @@ static inline void transpose(__m512i rows[16]) {
 /* Add the numbers of each item to its total. */
 static inline void add_pairs(const __m512i rows[16], float *totals, int64_t items) {
     const __m512i ones = _mm512_set1_epi16(0x3f80);
-    __mmask16 mask = items >= 16 ? 0xffff : items > 0 ? (1u << items) - 1 : 0;
+    __mmask16 mask = first_lanes(items);
     __m512 total = _mm512_maskz_loadu_ps(mask, totals);
     for (int i = 0; i < 16; i++) total = _mm512_dpbf16_ps(total, (__m512bh)rows[i], (__m512bh)ones);
     _mm512_mask_storeu_ps(totals, mask, total);
@@ -197,7 +208,7 @@ static inline __m512 gelu(__m512 x) {
     return _mm512_mul_ps(above, _mm512_fmadd_ps(sum, inside, _mm512_set1_ps(0.5f)));
 }
 
-/* Columns of C which begin a line of the cache are stored past the cache, unless they are read soon: to fetch a line
+/* Numbers that fill a line of the cache are stored past the cache, unless they are read soon: to fetch a line
    before it is overwritten took a third of the time of a product. */
 static inline void store_floats(const Result *result, int64_t offset, __mmask16 mask, __m512 numbers) {
     float *to = (float *)result->numbers + offset;
@@ -213,8 +224,7 @@ static inline void store_narrow(const Result *result, int64_t offset, __mmask32 
 
 /* Make the rows `from` to `to` of a finished block a part of C. */
 static inline void write_rows(const Result *result, const Finished *block, int from, int to) {
-    int64_t columns = smaller(SIDE, result->columns - block->column);
-    __mmask32 mask = columns < SIDE ? (1u << columns) - 1 : ~0u;
+    __mmask32 mask = first_lanes(result->columns - block->column);
     __m512 scale = _mm512_set1_ps(result->scale);
     for (int i = from; i < to && i < block->rows; i++) {
         __m512 low = _mm512_mul_ps(_mm512_load_ps(block->sums + i * SIDE), scale);

@@ -31,7 +31,7 @@ def is_available() -> bool:
 
 def explain() -> str:
     """Who computes products in bfloat16 on this machine, for the user."""
-    if not _has_amx():
+    if not has_amx():
         return "by torch; this processor has no AMX"
     if not is_compiled():
         return "by torch; with a C compiler bertkit's own kernels for AMX are faster"
@@ -40,13 +40,14 @@ def explain() -> str:
     return "in bfloat16 by bertkit's own kernels for AMX"
 
 
-def _has_amx() -> bool:
+def has_amx() -> bool:
+    """Whether this processor multiplies bfloat16 numbers on AMX."""
     return bool(torch.cpu.get_capabilities().get("amx_bf16"))
 
 
 @cache
 def _is_granted() -> bool:
-    if not _has_amx():
+    if not has_amx():
         return False
     granted = torch.zeros(1, dtype=torch.int32)
     call("request_amx", granted)
@@ -72,7 +73,7 @@ def pack(matrix: Float[Tensor, "K N"]) -> Packed:
     """``matrix``, in float32 or bfloat16, for ``multiply``; a transposed view needs no copy."""
     depth, columns = matrix.shape
     numbers, is_float32, rows_are_summed, stride = _describe(matrix.T)
-    tiles = torch.empty(_round_up(depth) * _round_up(columns) * 2, dtype=torch.uint8)
+    tiles = torch.empty(round_up_to_tiles(depth) * round_up_to_tiles(columns) * 2, dtype=torch.uint8)
     call_on_amx("pack", numbers, is_float32, rows_are_summed, stride, columns, depth, tiles)
     return Packed(tiles, depth, columns)
 
@@ -96,15 +97,15 @@ def multiply(
     rows, columns = len(left), right.columns
     if left.shape[1] != right.depth or right.depth == 0:
         raise ValueError(f"a product of {rows} x {left.shape[1]} and {right.depth} x {columns} numbers")
-    stride = _round_up(columns)  # rows that begin with a line of the cache: whole lines are written much faster
+    stride = round_up_to_tiles(columns)  # rows that begin with a line of the cache: whole lines are written much faster
     product = torch.empty(rows, stride, dtype=dtype)
     if stride != columns:
         product = product[:, :columns]
     if product.numel() == 0:
         return product
-    sums = torch.empty(_round_up(rows) * stride) if right.depth > _MOST_DEPTH else None
+    sums = torch.empty(round_up_to_tiles(rows) * stride) if right.depth > _MOST_DEPTH else None
     left, is_float32, rows_are_summed, left_stride = _describe(left)
-    if row_totals is not None and not rows_are_summed:  # one row or column, which is its own transpose in memory
+    if row_totals is not None and not rows_are_summed:
         torch.sum(left, dim=1, dtype=torch.float32, out=row_totals)
         row_totals = None
     residual = None if residual is None else residual.bfloat16().contiguous()
@@ -128,5 +129,6 @@ def _describe(matrix: Float[Tensor, "X K"]) -> tuple[Tensor, bool, bool, int]:
     return matrix, matrix.dtype == torch.float32, rows_are_summed, strides[1 if rows_are_summed else 0]
 
 
-def _round_up(count: int) -> int:
+def round_up_to_tiles(count: int) -> int:
+    """``count`` rows, columns or numbers of K, with those that fill the last tiles."""
     return -(-count // _SIDE) * _SIDE

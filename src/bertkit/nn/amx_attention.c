@@ -16,11 +16,7 @@ static inline int64_t find_head(int64_t map, int64_t heads, int64_t length, int6
 
 static inline int64_t round_up(int64_t count) { return divide_up(count, SIDE) * SIDE; }
 
-static inline void *allocate(int64_t numbers, int64_t size) {
-    return aligned_alloc(64, (numbers * size + 127) / 64 * 64);
-}
-
-/* e^x with a relative error of 3e-6, for x from -100 to 88. */
+/* e^x with a relative error of 3e-6, for x from -100 to 88: instructions of AVX-512 that exp_fast cannot count on. */
 static inline __m512 exp_of(__m512 x) {
     __m512 power = _mm512_mul_ps(_mm512_max_ps(_mm512_set1_ps(-100.0f), x), _mm512_set1_ps(1.44269504f));
     __m512 whole = _mm512_roundscale_ps(power, 0), rest = _mm512_sub_ps(power, whole);
@@ -34,10 +30,9 @@ static inline __m512 widen_16(const bf16 *from, __mmask16 mask) {
     return _mm512_cvtpbh_ps((__m256bh)_mm256_maskz_loadu_epi16(mask, from));
 }
 
-/* A bit for each of 16 keys from `first` on: whether it exists, and `allowed` (or NULL) says that it may be attended
- * to. */
+/* Which of the 16 keys from `first` on exist, and may be attended to as `allowed` says (NULL: all may). */
 static inline __mmask16 find_allowed(const uint8_t *allowed, int64_t first, int64_t keys) {
-    __mmask16 mask = keys - first >= 16 ? 0xffff : keys > first ? (1u << (keys - first)) - 1 : 0;
+    __mmask16 mask = first_lanes(keys - first);
     if (!allowed) return mask;
     return _mm_mask_test_epi8_mask(mask, _mm_maskz_loadu_epi8(mask, allowed + first), _mm_set1_epi8(-1));
 }
@@ -82,6 +77,22 @@ static inline void softmax_row_backward(const float *gradient, const bf16 *share
     }
 }
 
+/* A product which is a list of bfloat16 vectors, and one which is rows of float32 scores without gaps. */
+static inline Result of_vectors(bf16 *vectors, int64_t stride, int64_t length, int64_t size, float scale) {
+    return (Result){
+        .numbers = vectors, .stride = stride, .is_read_soon = 1, .scale = scale, .rows = length, .columns = size};
+}
+
+static inline Result of_scores(float *scores, int64_t rows, int64_t width, float scale) {
+    return (Result){.numbers = scores,
+                    .stride = width,
+                    .is_float32 = 1,
+                    .is_read_soon = 1,
+                    .scale = scale,
+                    .rows = rows,
+                    .columns = width};
+}
+
 /* The attention of `queries` vectors to `keys` ones, in `examples` x `heads` maps. `allowed` is NULL, or says for
    `mask_examples` (1: the same for all) x `mask_queries` (1: the same for all) queries which keys they may attend to;
    `maps_per_example` maps share a mask. The softmax is kept in `probabilities`, and with dropped entries, for which
@@ -102,27 +113,17 @@ void attend_heads(const bf16 *query, const bf16 *key, const bf16 *value, bf16 *o
 #pragma omp for schedule(static)
         for (int64_t map = 0; map < examples * heads; map++) {
             int64_t at = find_head(map, heads, keys, key_stride, size);
-            Factor to_keys = {key + at, key_stride, 0, 0, keys, size},
-                   to_values = {value + at, key_stride, 0, 1, size, keys};
+            Factor to_keys = list_of_items(key + at, key_stride, keys, size),
+                   to_values = list_to_sum(value + at, key_stride, size, keys);
             pack_all(&to_keys, key_tiles);
             pack_all(&to_values, value_tiles);
             const uint8_t *masks = NULL;
             if (allowed) masks = allowed + (mask_examples == 1 ? 0 : map / maps_per_example) * mask_queries * keys;
             for (int64_t first = 0; first < queries; first += SIDE) {
                 int64_t count = smaller(SIDE, queries - first);
-                Factor from = {query + find_head(map, heads, queries, query_stride, size) + first * query_stride,
-                               query_stride,
-                               0,
-                               0,
-                               count,
-                               size};
-                Result to_scores = {.numbers = scores,
-                                    .stride = width,
-                                    .is_float32 = 1,
-                                    .is_read_soon = 1,
-                                    .scale = 1.0f / sqrtf(size),
-                                    .rows = count,
-                                    .columns = width};
+                int64_t own = find_head(map, heads, queries, query_stride, size) + first * query_stride;
+                Factor from = list_of_items(query + own, query_stride, count, size);
+                Result to_scores = of_scores(scores, count, width, 1.0f / sqrtf(size));
                 multiply_rows(&from, key_tiles, &to_scores, NULL, 0, count, 0, width / SIDE, NULL);
                 for (int64_t i = 0; i < count; i++) {
                     int64_t entry = (map * queries + first + i) * keys;
@@ -138,13 +139,9 @@ void attend_heads(const bf16 *query, const bf16 *key, const bf16 *value, bf16 *o
                         memcpy(dropped + entry, share, keys * sizeof(bf16));
                     }
                 }
-                Factor mixing = {shares, width, 0, 0, count, keys};
-                Result to_out = {.numbers = out + find_head(map, heads, queries, out_stride, size) + first * out_stride,
-                                 .stride = out_stride,
-                                 .is_read_soon = 1,
-                                 .scale = scale,
-                                 .rows = count,
-                                 .columns = size};
+                Factor mixing = list_of_items(shares, width, count, keys);
+                bf16 *to = out + find_head(map, heads, queries, out_stride, size) + first * out_stride;
+                Result to_out = of_vectors(to, out_stride, count, size, scale);
                 multiply_rows(&mixing, value_tiles, &to_out, NULL, 0, count, 0, depth / SIDE, NULL);
             }
         }
@@ -153,14 +150,8 @@ void attend_heads(const bf16 *query, const bf16 *key, const bf16 *value, bf16 *o
     }
 }
 
-/* A product which is a list of bfloat16 vectors without gaps. */
-static inline Result of_vectors(bf16 *vectors, int64_t length, int64_t size, float scale) {
-    return (Result){
-        .numbers = vectors, .stride = size, .is_read_soon = 1, .scale = scale, .rows = length, .columns = size};
-}
-
-/* The gradients of query, key and value (maps, length, size) from that of the result, which was multiplied by `scale`.
- */
+/* The gradients of query, key and value (maps, length, size) from that of the result, which was multiplied by
+   `scale`. */
 void attend_heads_backward(const bf16 *gradient, const bf16 *query, const bf16 *key, const bf16 *value,
                            const bf16 *probabilities, const bf16 *dropped, bf16 *to_query, bf16 *to_key, bf16 *to_value,
                            int64_t maps, int64_t queries, int64_t keys, int64_t size, float scale) {
@@ -179,23 +170,17 @@ void attend_heads_backward(const bf16 *gradient, const bf16 *query, const bf16 *
             const bf16 *g = gradient + map * queries * size;
             const bf16 *p = probabilities + map * queries * keys, *d = dropped + map * queries * keys;
 
-            Factor of_gradient = {g, size, 0, 1, size, queries}, shares = {d, keys, 0, 1, keys, queries};
-            Result value_result = of_vectors(to_value + map * keys * size, keys, size, scale);
+            Factor of_gradient = list_to_sum(g, size, size, queries), shares = list_to_sum(d, keys, keys, queries);
+            Result value_result = of_vectors(to_value + map * keys * size, size, keys, size, scale);
             pack_all(&of_gradient, gradient_tiles);
             multiply_rows(&shares, gradient_tiles, &value_result, NULL, 0, keys, 0, depth / SIDE, NULL);
 
-            Factor of_value = {v, size, 0, 0, keys, size};
+            Factor of_value = list_of_items(v, size, keys, size);
             pack_all(&of_value, tiles);
             for (int64_t first = 0; first < queries; first += SIDE) {
                 int64_t count = smaller(SIDE, queries - first);
-                Factor from = {g + first * size, size, 0, 0, count, size};
-                Result result = {.numbers = to_shares,
-                                 .stride = width,
-                                 .is_float32 = 1,
-                                 .is_read_soon = 1,
-                                 .scale = scale,
-                                 .rows = count,
-                                 .columns = width};
+                Factor from = list_of_items(g + first * size, size, count, size);
+                Result result = of_scores(to_shares, count, width, scale);
                 multiply_rows(&from, tiles, &result, NULL, 0, count, 0, width / SIDE, NULL);
                 for (int64_t i = 0; i < count; i++) {
                     int64_t row = first + i;
@@ -204,13 +189,14 @@ void attend_heads_backward(const bf16 *gradient, const bf16 *query, const bf16 *
                 }
             }
 
-            Factor scores = {to_scores, width, 0, 0, queries, keys}, of_key = {k, size, 0, 1, size, keys};
-            Result query_result = of_vectors(to_query + map * queries * size, queries, size, root);
+            Factor scores = list_of_items(to_scores, width, queries, keys), of_key = list_to_sum(k, size, size, keys);
+            Result query_result = of_vectors(to_query + map * queries * size, size, queries, size, root);
             pack_all(&of_key, tiles);
             multiply_rows(&scores, tiles, &query_result, NULL, 0, queries, 0, depth / SIDE, NULL);
 
-            Factor transposed = {to_scores, width, 0, 1, keys, queries}, of_query = {q, size, 0, 1, size, queries};
-            Result key_result = of_vectors(to_key + map * keys * size, keys, size, root);
+            Factor transposed = list_to_sum(to_scores, width, keys, queries),
+                   of_query = list_to_sum(q, size, size, queries);
+            Result key_result = of_vectors(to_key + map * keys * size, size, keys, size, root);
             pack_all(&of_query, tiles);
             multiply_rows(&transposed, tiles, &key_result, NULL, 0, keys, 0, depth / SIDE, NULL);
         }

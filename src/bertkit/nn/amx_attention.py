@@ -12,25 +12,23 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from bertkit.nn.amx import call_on_amx, is_available
+from bertkit.nn.amx import call_on_amx, is_available, round_up_to_tiles
 from bertkit.nn.cpu_kernels import DropMask
 
 _LONGEST = 1536
 """Keys, queries and widths of a head over which a product may sum: 32 ``DEPTH`` of amx.h."""
 
-_MOST_TILES = 512
-"""Pairs of tiles of the scores of a head, which must fit into ``SPACE`` of amx.h in the backward pass: 704 x 704."""
+_MOST_SCORES = 704 * 704
+"""Of a head, with those that fill the last tiles, which must fit into ``SPACE`` of amx.h in the backward pass."""
 
 
-def applies(query: Float[Tensor, "... Q D"], key: Float[Tensor, "... T D"]) -> bool:
-    """Whether the functions of this module can be used: bfloat16 on a CPU with AMX, and not too long."""
-    queries, keys, size = query.shape[-2], key.shape[-2], key.shape[-1]
+def applies(queries: int, keys: int, size: int, dtype: torch.dtype) -> bool:
+    """Whether this module can attend to heads of these lengths and width on a CPU: bfloat16, with AMX, not too long."""
     return (
-        query.dtype == key.dtype == torch.bfloat16
-        and query.device.type == "cpu"
+        dtype == torch.bfloat16
         and min(queries, keys, size) > 0
         and max(queries, keys, size) <= _LONGEST
-        and -(-queries // 32) * -(-keys // 32) <= _MOST_TILES
+        and round_up_to_tiles(queries) * round_up_to_tiles(keys) <= _MOST_SCORES
         and is_available()
     )
 
@@ -75,16 +73,17 @@ def attend_backward(
     query: Float[Tensor, "P Q D"],
     key: Float[Tensor, "P T D"],
     value: Float[Tensor, "P T D"],
-    attended: Attended,
+    probabilities: Float[Tensor, "P Q T"],
+    dropped: Float[Tensor, "P Q T"],
     scale: float,
     gradients: tuple[Tensor, ...],
 ) -> None:
-    """Fill ``gradients``, those of query, key and value, from that of ``attended``; ``scale`` is that of its mask."""
+    """Fill ``gradients``, those of query, key and value, from that of the result; the rest is of ``attend``."""
     maps, queries, size = query.shape
     to_query, to_key, to_value = gradients
     call_on_amx(
         "attend_heads_backward",
-        *(gradient, query, key, value, attended.probabilities, attended.dropped, to_query, to_key, to_value),
+        *(gradient, query, key, value, probabilities, dropped, to_query, to_key, to_value),
         *(maps, queries, key.shape[1], size, scale),
     )
 

@@ -152,7 +152,7 @@ def _forward(
 ) -> tuple[Float[Tensor, "P Q D"], tuple[Tensor | None, ...]]:
     """The result, and what ``_backward`` needs."""
     mask = draw_mask(rate) if rate > 0 else None
-    if amx_attention.applies(query, key):
+    if _is_on_amx(query, key):
         attended = amx_attention.attend(query, key, value, allowed, mask)
         return attended.mixed, (query, key, value, attended.probabilities, attended.dropped)
     scores = _product(query, key.transpose(1, 2), query.shape[-1] ** -0.5)
@@ -173,9 +173,8 @@ def _backward(
     """Fill ``gradients``, those of query, key and value, from what ``_forward`` ``saved``."""
     query, key, value, probabilities, kept = saved
     to_query, to_key, to_value = gradients
-    if amx_attention.applies(query, key):
-        attended = amx_attention.Attended(gradient, probabilities, kept)
-        amx_attention.attend_backward(gradient, query, key, value, attended, scale, gradients)
+    if _is_on_amx(query, key):
+        amx_attention.attend_backward(gradient, query, key, value, probabilities, kept, scale, gradients)
         return
     to_probabilities = _product(gradient, value.transpose(1, 2), scale)
     if fused_training.applies(probabilities):
@@ -190,6 +189,10 @@ def _backward(
     _product(dropped.transpose(1, 2), gradient, scale, out=to_value)
     _product(to_scores, key, key.shape[-1] ** -0.5, out=to_query)
     _product(to_scores.transpose(1, 2), query, key.shape[-1] ** -0.5, out=to_key)
+
+
+def _is_on_amx(query: Float[Tensor, "P Q D"], key: Float[Tensor, "P T D"]) -> bool:
+    return amx_attention.applies(query.shape[1], key.shape[1], query.shape[2], key.dtype)
 
 
 def _softmax(scores: Float[Tensor, "P Q T"], allowed: Bool[Tensor, "#B #Q T"] | None) -> Float[Tensor, "P Q T"]:

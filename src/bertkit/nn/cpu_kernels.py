@@ -48,8 +48,11 @@ class DropMask:
 
 
 def applies(states: Tensor) -> bool:
-    """On a CPU, when a gradient will be needed, and not while torch.compile or an exporter traces the model.
+    """When ``is_possible``, and a gradient will be needed: inference gains nothing from these passes."""
+    return states.requires_grad and is_possible(states)
 
-    A tracer cannot look into a hand-written pass, and inference gains nothing from one.
-    """
-    return states.device.type == "cpu" and states.requires_grad and not torch.compiler.is_compiling()
+
+def is_possible(states: Tensor) -> bool:
+    """On a CPU, and not while torch.compile or an exporter traces the model, which cannot look into such a pass."""
+    is_traced = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    return states.device.type == "cpu" and not is_traced

@@ -16,6 +16,9 @@
 
 typedef uint16_t bf16;
 
+/* Memory for some numbers of `size` bytes, in whole lines of the cache. */
+static inline void *allocate(int64_t count, int64_t size) { return aligned_alloc(64, (count * size + 63) / 64 * 64); }
+
 static inline float from_bits(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);
@@ -76,31 +79,11 @@ static inline float find_moments(const float *row, int64_t width, float epsilon,
     return mean;
 }
 
-/* Turn a row of scores into its softmax over the entries whose bias is 0; other biases are -INFINITY, and give 0. */
-static inline void softmax(float *restrict row, const float *restrict bias, int64_t width) {
-    float highest = -INFINITY, sum = 0;
-#pragma omp simd reduction(max : highest)
-    for (int64_t i = 0; i < width; i++) {
-        row[i] += bias[i];
-        highest = row[i] > highest ? row[i] : highest;
-    }
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < width; i++) {
-        float each = exp_fast(row[i] - highest);
-        each = bias[i] == 0 ? each : 0.0f; /* exactly, and not e^-87 */
-        row[i] = each;
-        sum += each;
-    }
-    float inverse = 1.0f / sum;
-#pragma omp simd
-    for (int64_t i = 0; i < width; i++) row[i] *= inverse;
-}
-
 /* Dropout draws no numbers: entry i is kept or dropped by 16 bits of a hash of (start + i / 4), as in nn/dropout.py, so
    the backward pass repeats the mask without storing it.
 
-1 for a kept entry and 0 for a dropped one, for `count` entries from entry `first` on. The result is a part of `words`,
-   a buffer of ROOM(count) words. */
+   1 for a kept entry and 0 for a dropped one, for `count` entries from entry `first` on. The result is a part of
+   `words`, a buffer of ROOM(count) words. */
 #define ROOM(count) ((count) / 4 + 16)
 static inline const int16_t *find_kept(int64_t *words, int64_t first, int64_t count, int64_t start, int lowest) {
     int64_t begin = first / 4, number = ((first + count + 3) / 4 - begin + 7) & ~7; /* whole vectors of 8 */

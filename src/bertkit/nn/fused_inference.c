@@ -11,10 +11,6 @@ typedef float vector __attribute__((vector_size(64))); /* 16 numbers; several in
 #define FEW 20000 /* entries; so few are computed by one thread, because starting a second one takes as long */
 #define AT_A_TIME 4 /* keys, or entries of values, that are multiplied by the same loaded numbers */
 
-static inline float *allocate(int64_t count) {
-    return aligned_alloc(64, (count * (int64_t)sizeof(float) + 63) / 64 * 64);
-}
-
 static inline void load(const void *numbers, int is_bf16, int64_t offset, int64_t count, float *restrict to) {
     if (is_bf16) {
         const bf16 *from = (const bf16 *)numbers + offset;
@@ -87,8 +83,9 @@ void attend_rows(const void *query, const void *key, const void *value, void *ou
     float scale = 1.0f / sqrtf((float)size);
 #pragma omp parallel
     {
-        float *keys = allocate(padded * size), *values = allocate(length * size), *own = allocate(size);
-        float *lanes = allocate(size * LANES), *scores = allocate(padded * LANES);
+        float *keys = allocate(padded * size, sizeof(float)), *values = allocate(length * size, sizeof(float));
+        float *own = allocate(size, sizeof(float)), *lanes = allocate(size * LANES, sizeof(float));
+        float *scores = allocate(padded * LANES, sizeof(float));
         memset(keys, 0, padded * size * sizeof(float));
         memset(lanes, 0, size * LANES * sizeof(float));
 #pragma omp for schedule(static)
@@ -125,7 +122,7 @@ void layer_norm(const void *states, const float *weight, const float *bias, void
                 int64_t width, float epsilon) {
 #pragma omp parallel if (rows * width > FEW)
     {
-        float *state = allocate(width);
+        float *state = allocate(width, sizeof(float));
 #pragma omp for schedule(static)
         for (int64_t row = 0; row < rows; row++) {
             load(states, is_bf16, row * width, width, state);

@@ -70,7 +70,7 @@ void softmax_dropout(const bf16 *scores, const uint8_t *allowed, bf16 *probabili
     int64_t padded = FILL_UP(width);
 #pragma omp parallel
     {
-        float *restrict shares = malloc(padded * sizeof(float));
+        float *restrict exponentials = malloc(padded * sizeof(float));
         bf16 *restrict buffer = malloc(padded * sizeof(bf16));
         float *restrict bias = malloc(padded * sizeof(float));
         int64_t *words = malloc(ROOM(padded) * sizeof(int64_t));
@@ -84,11 +84,23 @@ void softmax_dropout(const bf16 *scores, const uint8_t *allowed, bf16 *probabili
                 for (int64_t i = 0; i < width; i++) bias[i] = mask[i] ? 0 : -INFINITY;
             }
             memcpy(buffer, scores + row * width, width * sizeof(bf16));
+            float highest = -INFINITY, sum = 0;
+#pragma omp simd reduction(max : highest)
+            for (int64_t i = 0; i < padded; i++) {
+                float each = widen(buffer[i]) + bias[i];
+                exponentials[i] = each;
+                highest = each > highest ? each : highest;
+            }
+#pragma omp simd reduction(+ : sum)
+            for (int64_t i = 0; i < padded; i++) {
+                float each = exp_fast(exponentials[i] - highest);
+                each = bias[i] == 0 ? each : 0.0f; /* exactly, and not e^-87 */
+                exponentials[i] = each;
+                sum += each;
+            }
+            float inverse = 1.0f / sum;
 #pragma omp simd
-            for (int64_t i = 0; i < padded; i++) shares[i] = widen(buffer[i]);
-            softmax(shares, bias, padded);
-#pragma omp simd
-            for (int64_t i = 0; i < padded; i++) buffer[i] = narrow(shares[i]);
+            for (int64_t i = 0; i < padded; i++) buffer[i] = narrow(exponentials[i] * inverse);
             memcpy(probabilities + row * width, buffer, width * sizeof(bf16));
             if (dropped) {
                 const int16_t *restrict kept = find_kept(words, row * width, padded, start, lowest);
@@ -97,7 +109,7 @@ void softmax_dropout(const bf16 *scores, const uint8_t *allowed, bf16 *probabili
                 memcpy(dropped + row * width, buffer, width * sizeof(bf16));
             }
         }
-        free(shares);
+        free(exponentials);
         free(buffer);
         free(bias);
         free(words);
@@ -123,7 +135,7 @@ void softmax_dropout_backward(bf16 *restrict gradient, const bf16 *restrict prob
     }
 }
 
-/* The logarithm of the sum of the shares of each row. */
+/* The logarithm of the sum of the exponentials of each row. */
 void log_sum_exp(const bf16 *logits, int64_t stride, float *sums, int64_t rows, int64_t width) {
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
@@ -138,8 +150,8 @@ void log_sum_exp(const bf16 *logits, int64_t stride, float *sums, int64_t rows, 
 }
 
 /* `scale` times the gradient of the summed cross-entropy: the softmax, minus 1 at the label of the row. */
-void cross_entropy_backward(const bf16 *logits, int64_t stride, const int64_t *labels, const float *sums, bf16 *gradient,
-                            int64_t gradient_stride, int64_t rows, int64_t width, float scale) {
+void cross_entropy_backward(const bf16 *logits, int64_t stride, const int64_t *labels, const float *sums,
+                            bf16 *gradient, int64_t gradient_stride, int64_t rows, int64_t width, float scale) {
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
         const bf16 *logit = logits + row * stride;

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from bertkit.nn.amx import round_up_to_tiles
 from bertkit.nn.cpu_kernels import DropMask
 from bertkit.nn.fused import call, is_compiled
 from bertkit.nn.packing import PackedRows
@@ -95,7 +96,7 @@ def cross_entropy_backward(
 ) -> Float[Tensor, "N V"]:
     """``scale`` times the gradient of the summed cross-entropy of the first M rows; ``sums`` are of ``log_sum_exp``."""
     vocab_size = logits.shape[1]
-    stride = -(-vocab_size // 32) * 32  # as products on AMX have
+    stride = round_up_to_tiles(vocab_size)  # as products on AMX have
     gradient = logits.new_empty(len(logits), stride)[:, :vocab_size]
     gradient[len(labels) :] = 0
     arguments = (logits, logits.stride(0), labels, sums, gradient, stride, len(labels), vocab_size, scale)

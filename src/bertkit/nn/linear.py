@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from bertkit.nn import amx
-from bertkit.nn.cpu_kernels import Context
+from bertkit.nn.cpu_kernels import Context, is_possible
 
 
 class Linear(nn.Linear):
@@ -39,8 +39,7 @@ def _is_on_amx(states: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     What is unusual is left to torch: other formats, shapes that do not fit, nothing to compute, and tracers.
     """
     return (
-        states.device.type == "cpu"
-        and type(states) is Tensor
+        type(states) is Tensor
         and states.ndim == 2
         and states.numel() > 0
         and weight.dtype == torch.float32
@@ -50,8 +49,7 @@ def _is_on_amx(states: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
         and states.dtype in (torch.float32, torch.bfloat16)
         and torch.is_autocast_enabled("cpu")
         and torch.get_autocast_dtype("cpu") == torch.bfloat16
-        and not torch.compiler.is_compiling()
-        and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+        and is_possible(states)
         and amx.is_available()
     )
 
@@ -73,10 +71,8 @@ class _AmxLinear(torch.autograd.Function):
     def backward(ctx: Context, gradient: Float[Tensor, "L O"]) -> tuple[Tensor | None, ...]:
         states, weight = ctx.saved_tensors
         needs_states, needs_weight, needs_bias = ctx.needs_input_grad
-        gradient = gradient if gradient.stride(1) == 1 else gradient.contiguous()
         to_states = amx.multiply(gradient, amx.pack(weight), dtype=ctx.dtype) if needs_states else None
         if not needs_weight:
             return to_states, None, gradient.sum(0, dtype=torch.float32) if needs_bias else None
-        to_bias = torch.zeros(len(weight))
-        to_weight = amx.multiply(gradient.T, amx.pack(states), row_totals=to_bias, dtype=torch.float32)
-        return to_states, to_weight, to_bias if needs_bias else None
+        to_bias = torch.zeros(len(weight)) if needs_bias else None
+        return to_states, amx.multiply(gradient.T, amx.pack(states), row_totals=to_bias, dtype=torch.float32), to_bias

@@ -49,8 +49,7 @@ def profile_settings(profile: Profile, encoder: EncoderConfig) -> dict[str, obje
     sinusoidal positions. Networks up to 256 wide, or 512 if they attend in both directions, which are trained for
     minutes or hours, also get small batches, no dropout, a high learning rate and short rows before rows of 128; those
     that attend in both directions, Muon and whole-word masking. The settings were measured for BERT
-    (docs/results/learning.md); other encoders get those whose
-    fields they have.
+    (docs/results/learning.md); other encoders get those whose fields they have.
     """
     defaults = find_pretraining_defaults(encoder)
     if profile == "paper":
