@@ -92,6 +92,7 @@ def quick_training_settings(encoder: EncoderConfig, *, lr: float, decay: str) ->
 
 _QUICK_LEARNING: Mapping[str, object] = {
     "optimizer.kind": "muon",
+    "optimizer.muon_lr": 0.008,
     "schedule.warmup": 0.03,
     "schedule.decay": "late",
     "schedule.decay_share": 0.6,
