@@ -26,12 +26,13 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder
 from bertkit.data.mixture import Mixture
 from bertkit.data.shards import Corpus
+from bertkit.machine.device import default_device
+from bertkit.machine.precision import choose_precision
 from bertkit.objective_settings import Masking, ObjectiveSettings
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.runs import read_metrics
 from bertkit.task_types.pretraining import PretrainingTask, Source
 from bertkit.training.evaluation import evaluate_losses
-from bertkit.training.precision import choose_precision, default_device
 
 HELDOUT_ROWS = 1000
 TOKENS = 128

@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from bertkit.batch import IGNORE, Batch
 from bertkit.checkpoint import training_state as store
 from bertkit.encoders.bert import Bert, size
+from bertkit.machine.device import default_device
+from bertkit.machine.precision import choose_precision
 from bertkit.model import Model
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer
-from bertkit.training.precision import choose_precision, default_device
 
 VOCABULARY, TOKENS, MASKED, KEPT = 30_522, 128, 0.15, 2
 

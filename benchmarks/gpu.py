@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch
+from bertkit.machine.precision import Precision, autocast
 from bertkit.speed.pretraining import (
     Step,
     StepSize,
@@ -36,7 +37,6 @@ from bertkit.speed.pretraining import (
     make_step,
 )
 from bertkit.training.flops import peak_flops
-from bertkit.training.precision import Precision, autocast
 
 SYSTEMS = ("ours eager", "hugging face eager", "ours compiled", "hugging face compiled")
 ROUNDS = 3

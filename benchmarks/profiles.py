@@ -25,10 +25,11 @@ import bertkit
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.data.mixture import Mixture
 from bertkit.data.shards import Corpus
+from bertkit.machine.device import default_device
+from bertkit.machine.precision import choose_precision
 from bertkit.pretraining.defaults import Profile
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.evaluation import evaluate_losses
-from bertkit.training.precision import choose_precision, default_device
 
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 TOKENS = 128

@@ -28,6 +28,9 @@ import torch
 from bertkit.inference.pipeline import Pipeline, load
 
 CLIENTS = 16
+BATCH = 16
+"""Texts per request of a client that has many of them."""
+
 ROUNDS = 3
 ALONE = 100
 """Requests of one client per round."""
@@ -69,9 +72,9 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         self.writer.close()
 
-    async def post(self, text: str) -> dict[str, float]:
+    async def post(self, *texts: str) -> dict[str, float]:
         """The ``x-`` headers of the answer that are numbers, such as milliseconds."""
-        body = json.dumps({"model": "model", "input": [text]}).encode()
+        body = json.dumps({"model": "model", "input": texts}).encode()
         head = f"POST /embeddings HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
         self.writer.write(head.encode() + b"\r\n\r\n" + body)
         lines = (await self.reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
@@ -81,14 +84,14 @@ class Client:
         return {name: float(value) for name, value in headers.items() if name.endswith("-time")}
 
 
-async def many(port: int, texts: Sequence[str]) -> float:
+async def many(port: int, texts: Sequence[str], *, per_request: int = 1) -> float:
     """Texts per second of ``CLIENTS`` clients that each wait for an answer before they ask again."""
-    remaining = iter(texts)
+    remaining = iter([texts[start : start + per_request] for start in range(0, len(texts), per_request)])
 
     async def work() -> None:
         async with Client(port) as client:
-            for text in remaining:
-                await client.post(text)
+            for batch in remaining:
+                await client.post(*batch)
 
     begin = time.perf_counter()
     await asyncio.gather(*(work() for _ in range(CLIENTS)))
@@ -213,16 +216,17 @@ def main() -> None:
             note("offline", offline(pipeline, texts))
             for name in commands:
                 note(name, asyncio.run(many(ports[name], texts)))
+                note(f"{name}_batches", asyncio.run(many(ports[name], texts, per_request=BATCH)))
             seconds = asyncio.run(half_load(ports["bertkit"], texts, results["bertkit"][-1] / 2))
             note("half_load_p50_ms", 1000 * percentile(seconds, 0.5))
             note("half_load_p99_ms", 1000 * percentile(seconds, 0.99))
     summary = {name: round(statistics.median(values), 3) for name, values in results.items()}
-    peers = ("offline", *(name for name in commands if name != "bertkit"))
+    others = [name for name in commands if name != "bertkit"]
+    pairs = [("bertkit", peer) for peer in ("offline", *others)]
+    pairs += [("bertkit_batches", peer) for peer in ("offline", *(f"{name}_batches" for name in others))]
     ratios = {
-        f"bertkit/{peer}": round(
-            statistics.median(a / b for a, b in zip(results["bertkit"], results[peer], strict=True)), 3
-        )
-        for peer in peers
+        f"{ours}/{peer}": round(statistics.median(a / b for a, b in zip(results[ours], results[peer], strict=True)), 3)
+        for ours, peer in pairs
     }
     print(json.dumps({"median": summary, "ratios": ratios, "rounds": results}, indent=1))
 

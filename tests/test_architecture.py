@@ -28,7 +28,7 @@ TESTS = ROOT / "tests"
 LAYERS = (
     ("_version", "errors", "ranges", "scores", "escaping", "config", "rng", "lookup", "optional", "storage"),
     ("batch", "contracts", "objective_settings", "options", "results"),
-    ("formats", "text", "nn", "metrics"),
+    ("formats", "text", "nn", "metrics", "machine"),
     ("encoder_types", "objectives", "data", "runs"),
     ("encoders", "task_types", "model"),
     ("tasks", "training", "checkpoint"),

@@ -17,6 +17,8 @@ from torch import Tensor
 IGNORE = -100
 """The label of a position without a label, which every loss and every count ignores."""
 
+WORD_STARTS = "word_starts"
+"""The entry of ``Batch.labels`` that is 1 on tokens that begin a word; without it every token is a word."""
 
 Token = int | tuple[int, ...]
 """A token id; or a word as its id and then the ids of its characters, padded to a fixed number."""

@@ -11,7 +11,7 @@ from bertkit import api
 from bertkit.api import evaluation
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline, load
-from bertkit.training.precision import Precision
+from bertkit.machine.precision import Precision
 
 
 def test_the_scores_of_the_fine_tuning_are_found_again(workspace: Path, tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ import pytest
 from bertkit import api
 from bertkit.api.verb import verb
 from bertkit.errors import BertkitError
+from bertkit.machine.device import DEVICE, device_record
 from bertkit.options.command import spell_verb
 from bertkit.options.description import list_options
 from bertkit.options.inputs import ModelPath
 from bertkit.options.job import JobOptions, ModelJobOptions
 from bertkit.options.verbs import VERBS
-from bertkit.training.precision import DEVICE, device_record
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,14 +29,15 @@ from bertkit.data import shards
 from bertkit.evaluation import squad
 from bertkit.formats import compression
 from bertkit.inference import partial_records, prediction_files, prediction_formats
+from bertkit.machine import interrupts
+from bertkit.machine.interrupts import Interrupts
 from bertkit.metrics import correlation
 from bertkit.pretraining import run as pretraining
 from bertkit.runs import RunFolder
 from bertkit.storage import atomic as storage
 from bertkit.storage import checksums, json_log, locks, outputs
 from bertkit.text import backend, loading
-from bertkit.training import fit, interrupts
-from bertkit.training.interrupts import Interrupts
+from bertkit.training import fit
 
 pytestmark = [pytest.mark.faults, pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")]
 

@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from bertkit.data.features import assemble, collate
-from bertkit.encoders.bert import Bert
+from bertkit.encoders.bert import Bert, size
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.inference.fill import fill, find_tokens
 from bertkit.model import Model
 from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.text import wordpiece
 from bertkit.text.wordpiece import WordPiece
 
 
@@ -37,6 +38,14 @@ def test_every_mask_gets_top_k_words(model: Model, tokenizer: WordPiece) -> None
         chances = [guess.probability for guess in blank]
         assert chances == sorted(chances, reverse=True)
         assert 0 < sum(chances) <= 1 + 1e-6
+
+
+def test_as_many_masks_as_a_batch_pads_are_filled(tmp_path: Path) -> None:
+    """The head pads 65 rows to 66 (``nn/packing.py``)."""
+    tokenizer = wordpiece.train(["the old [MASK] ran"], vocab_size=99)
+    encoder = Bert(size("1/12/2", vocab_size=tokenizer.vocab_size, max_positions=99))
+    model = Model(encoder, PretrainingTask(objectives=("mlm",)).build_objectives(encoder))
+    assert len(fill(model, tokenizer, " ".join(["[MASK]"] * 65), top_k=1)) == 65
 
 
 def test_probabilities_are_those_of_the_whole_vocabulary(model: Model, tokenizer: WordPiece) -> None:

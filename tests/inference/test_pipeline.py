@@ -18,6 +18,7 @@ from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.inference.predict import predict
+from bertkit.machine.precision import Precision
 from bertkit.model import Model
 from bertkit.task_types import (
     FileTask,
@@ -31,7 +32,6 @@ from bertkit.task_types import (
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.task_types.task_files import Columns, Split, TaskFiles
 from bertkit.text.wordpiece import WordPiece
-from bertkit.training.precision import Precision
 
 PRECISIONS: tuple[Precision, Precision] = ("float32", "bfloat16")
 
@@ -68,7 +68,7 @@ def test_the_precision_is_float32_unless_the_user_or_the_config_says_otherwise(
     tokenizer: WordPiece,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bertkit.training.precision.measure_matmul_speed", lambda device: pytest.fail("measured"))
+    monkeypatch.setattr("bertkit.machine.precision.measure_matmul_speed", lambda device: pytest.fail("measured"))
     save_model(tmp_path / "model", model, tokenizer, metadata={"task": task.record()})
     texts = [example.first for example in examples]
     exact, rounded = (predict(model, task, examples, tokenizer, precision=each) for each in PRECISIONS)

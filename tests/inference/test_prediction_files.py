@@ -15,6 +15,7 @@ from tests.inference.small_predictions import texts as texts
 from bertkit.errors import BertkitError
 from bertkit.formats.tables import Table
 from bertkit.inference.prediction_files import predict_file
+from bertkit.machine.interrupts import Interrupted
 from bertkit.task_types import (
     Columns,
     QuestionAnsweringTask,
@@ -22,7 +23,6 @@ from bertkit.task_types import (
     TaskFiles,
 )
 from bertkit.task_types.input_columns import choose_columns
-from bertkit.training.interrupts import Interrupted
 
 
 @pytest.fixture(autouse=True)

@@ -18,11 +18,11 @@ from bertkit.encoders import gpt, modernbert
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError, DivergenceError
 from bertkit.inference import runtime as runtimes
+from bertkit.inference.backend_cache import BackendCache
 from bertkit.inference.ensemble import Ensemble
-from bertkit.inference.path_cache import PathCache
 from bertkit.inference.pipeline import load
 from bertkit.inference.predict import predict
-from bertkit.inference.runtime import PATHS, Runtime, possible_paths
+from bertkit.inference.runtime import BACKENDS, Runtime, possible_backends
 from bertkit.model import Model
 from bertkit.nn.inference_stack import InferenceStack
 from bertkit.options.job import InferencePrecision
@@ -31,14 +31,14 @@ from bertkit.task_types import TextClassificationTask, TextExample
 from bertkit.text.wordpiece import WordPiece
 
 CPU = torch.device("cpu")
-ALL = [Runtime(precision, path) for precision in PATHS for path in possible_paths(precision)]
+ALL = [Runtime(precision, backend) for precision in BACKENDS for backend in possible_backends(precision)]
 TOLERANCES = {"float32": 1e-5, "bfloat16": 0.1, "int8": 0.2}
 COSINES = {"float32": 0.99999, "bfloat16": 0.9995, "int8": 0.99}
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> PathCache:
-    return PathCache(tmp_path / "cache" / "paths.json")
+def cache(tmp_path: Path) -> BackendCache:
+    return BackendCache(tmp_path / "cache" / "backends.json")
 
 
 @pytest.mark.parametrize("runtime", ALL, ids=lambda each: each.name)
@@ -96,17 +96,17 @@ def test_members_of_an_ensemble_are_all_prepared(model: Model, padded_batch: Bat
 
 
 def test_a_precision_is_never_changed_by_the_stopwatch(
-    encoder: Bert, cache: PathCache, monkeypatch: pytest.MonkeyPatch
+    encoder: Bert, cache: BackendCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = {"oneDNN": 1.0, "PyTorch": 2.0, "AMX": 3.0}
-    monkeypatch.setattr(runtimes, "measure", lambda _, found: {each: slow[each.path] for each in found})
+    monkeypatch.setattr(runtimes, "measure", lambda _, found: {each: slow[each.backend] for each in found})
     for precision in ("float32", "bfloat16"):
         assert Runtime.choose([encoder], precision, CPU, cache=cache) == Runtime(precision, "oneDNN")
     assert Runtime.choose([encoder], "int8", CPU, cache=cache) == Runtime("int8", "oneDNN")
 
 
 def test_auto_is_the_fastest_of_all_precisions_and_is_measured_once(
-    encoder: Bert, cache: PathCache, monkeypatch: pytest.MonkeyPatch
+    encoder: Bert, cache: BackendCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured: list[Runtime] = []
 
@@ -120,12 +120,12 @@ def test_auto_is_the_fastest_of_all_precisions_and_is_measured_once(
     assert measured == ALL
     (measurements,) = read_object(cache.file).values()
     (key,) = measurements
-    cache.remember(key, "float64 abacus")  # of another version, which knew other paths
+    cache.remember(key, "float64 abacus")  # of another version, which knew other backends
     assert Runtime.choose([encoder], "auto", CPU, cache=cache) == Runtime("bfloat16", "PyTorch")
     assert len(measured) == 2 * len(ALL)
 
 
-def test_every_path_is_measured(encoder: Bert) -> None:
+def test_every_backend_is_measured(encoder: Bert) -> None:
     with torch.device("meta"):
         sketch = Bert(encoder.config)
     seconds = runtimes.measure(sketch, ALL)
@@ -134,25 +134,29 @@ def test_every_path_is_measured(encoder: Bert) -> None:
 
 
 @pytest.mark.parametrize("tiny", [gpt.tiny, modernbert.tiny])
-def test_other_encoders_run_as_in_training(tiny: Callable[[], Transformer], cache: PathCache) -> None:
+def test_other_encoders_run_as_in_training(tiny: Callable[[], Transformer], cache: BackendCache) -> None:
     encoder = tiny()
     runtime = Runtime.choose([encoder], "bfloat16", CPU, cache=cache)
-    assert (runtime.path, runtime.autocast_precision, runtime.name) == (None, "bfloat16", "bfloat16")
+    assert (runtime.backend, runtime.autocast_precision, runtime.name) == (None, "bfloat16", "bfloat16")
     assert runtime.prepare(encoder) is encoder
     with pytest.raises(BertkitError, match="precision int8 is for BERT and RoBERTa on a CPU: use float32 or bfloat16"):
         Runtime.choose([encoder], "int8", CPU, cache=cache)
 
 
-@pytest.mark.parametrize(("precision", "path"), [("float32", "PyTorch"), ("auto", "PyTorch"), ("int8", None)])
-def test_a_pytorch_without_onednn_has_one_path(
-    precision: InferencePrecision, path: str | None, encoder: Bert, cache: PathCache, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("precision", "backend"), [("float32", "PyTorch"), ("auto", "PyTorch"), ("int8", None)])
+def test_a_pytorch_without_onednn_has_one_backend(
+    precision: InferencePrecision,
+    backend: str | None,
+    encoder: Bert,
+    cache: BackendCache,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(runtimes, "is_packing_available", lambda: False)
-    if path is None:
+    if backend is None:
         with pytest.raises(BertkitError, match="int8 needs a PyTorch with oneDNN"):
             Runtime.choose([encoder], precision, CPU, cache=cache)
     else:
-        assert Runtime.choose([encoder], precision, CPU, cache=cache).path == path
+        assert Runtime.choose([encoder], precision, CPU, cache=cache).backend == backend
 
 
 @pytest.mark.parametrize("runtime", ALL, ids=lambda each: each.name)

@@ -102,7 +102,7 @@ def test_what_cannot_be_explained_is_one_line(folder: Path) -> None:
         ("names", "", "has no word that the model reads"),
         ("names", TEXT * 9, "longer than a window of 33 tokens: shorten it"),
         ("choices", TEXT, "cannot explain multiple-choice yet"),
-        ("words", f"{TEXT} " * 99 + "[MASK]", r"the masked word is behind the \d+ tokens that are read: shorten it"),
+        ("words", f"{TEXT} " * 99 + "[MASK]", r"the masked word comes after the \d+ tokens that are read: shorten it"),
     ):
         with pytest.raises(BertkitError, match=message):
             explain(load(folder / name), text)

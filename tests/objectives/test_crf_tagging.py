@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bertkit.batch import IGNORE, Batch, EncoderOutput
+from bertkit.batch import IGNORE, WORD_STARTS, Batch, EncoderOutput
 from bertkit.metrics.entities import convert
-from bertkit.objectives._word_positions import WORD_STARTS
 from bertkit.objectives.crf_tagging import CrfTagging
 
 TAGS = ("O", "B-X", "I-X", "B-Y", "I-Y")

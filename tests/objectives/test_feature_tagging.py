@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import torch
 
-from bertkit.batch import Batch, EncoderOutput
+from bertkit.batch import WORD_STARTS, Batch, EncoderOutput
 from bertkit.nn.mixture import Mixture
-from bertkit.objectives._word_positions import WORD_STARTS
 from bertkit.objectives.feature_tagging import FeatureTagging
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import torch
 
-from bertkit.batch import Batch
-from bertkit.objectives._word_positions import WORD_STARTS, find_starts, find_words, index_positions, pick
+from bertkit.batch import WORD_STARTS, Batch
+from bertkit.objectives._word_positions import find_starts, find_words, index_positions, pick
 
 STARTS = torch.tensor([[0, 1, 0, 1, 1], [0, 0, 0, 0, 0], [1, 0, 0, 0, 0]]).bool()
 

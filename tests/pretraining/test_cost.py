@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bertkit.machine.energy import EnergyMeter
 from bertkit.pretraining.cost import read_cost
 from bertkit.pretraining.model_size import count_parameters
 from bertkit.pretraining.record import PretrainRun
@@ -12,7 +13,6 @@ from bertkit.pretraining.run import pretrain
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics
 from bertkit.storage.json_log import format_record
-from bertkit.training.energy import EnergyMeter
 
 
 def write_metrics(run: Path, steps: list[int]) -> None:

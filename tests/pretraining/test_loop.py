@@ -11,6 +11,7 @@ import torch
 
 from bertkit.checkpoint import training_state as store
 from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.machine.interrupts import Interrupted
 from bertkit.pretraining import loop
 from bertkit.pretraining.heldout import evaluate_heldout
 from bertkit.pretraining.loop import is_snapshot
@@ -18,7 +19,6 @@ from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import pretrain
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics
-from bertkit.training.interrupts import Interrupted
 
 
 def test_snapshots_of_the_model_are_kept(run: PretrainRun) -> None:

@@ -97,3 +97,9 @@ def test_the_corpora_have_all_rows(run: PretrainRun) -> None:
     first, *others = replace(run, mix={"a": 0.5, "b": 0.2}).corpora
     assert (first[0], round(first[1], 9)) == (run.data, 0.3)
     assert others == [(Path("a"), 0.5), (Path("b"), 0.2)]
+
+
+@pytest.mark.parametrize(("steps", "until"), [(1000, 100), (19, 1), (9, 1), (2, 1), (1, 0)])
+def test_a_new_head_is_trained_alone_at_least_one_step(run: PretrainRun, steps: int, until: int) -> None:
+    assert replace(run, steps=steps, head_share=0.1, from_model=Path("model")).heads_until == until
+    assert replace(run, steps=steps).heads_until == 0

@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 import numpy as np
 import pytest
 from selectolax.lexbor import LexborHTMLParser
-from tests.server.running import get
+from tests.server.running import get, running
 from tests.server.test_forms import send
 
 from bertkit.inference.pipeline import load
 from bertkit.inference.saliency import Saliency, explain
 from bertkit.server import explanations
+from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
 
@@ -71,3 +72,22 @@ def test_more_explanations_than_may_wait_are_refused(server: Server, monkeypatch
     assert refused.status_code == 429
     assert int(refused.headers["retry-after"]) >= 1
     assert statuses == [200] * 8 + [429]
+
+
+def test_an_explanation_whose_request_has_ended_is_waited_for_by_the_next(
+    loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, running_now = threading.Event(), []
+
+    def wait(*arguments: object) -> Saliency:
+        running_now.append(1)
+        assert release.wait(30)
+        return Saliency("good", ("a",), np.ones(1), 1.0, 1.0)
+
+    monkeypatch.setattr(explanations, "explain", wait)
+    with running(loaded, Limits(seconds=0.5)) as server:
+        statuses = [get(server, "/explain?model=reviews&text=a").status_code for _ in range(2)]
+        assert len(running_now) == 1, "the second one waits for the thread of the first"
+        release.set()
+        assert get(server, "/explain?model=reviews&text=a").status_code == 200
+    assert all(status >= 500 for status in statuses)

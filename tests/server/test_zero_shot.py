@@ -11,7 +11,7 @@ from tests.server.test_abilities import answer
 
 from bertkit.inference.pipeline import load
 from bertkit.server.errors import ServerError
-from bertkit.server.zero_shot import can_infer, classify_zero_shot
+from bertkit.server.zero_shot import can_infer, classify_zero_shot, find_opposite
 
 TEXT, LABELS = "the river ran", ["water", "money", "stone"]
 
@@ -42,6 +42,16 @@ def test_several_labels_are_decided_against_contradiction(tiny_models: Path) -> 
         yes, no = np.log(each.scores["entailment"]), np.log(each.scores["contradiction"])
         expected = np.exp(yes) / (np.exp(yes) + np.exp(no))
         assert next(one.score for one in found if one.label == label) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("names", [("entailment", "other"), ("other", "entailment")])
+def test_without_contradiction_the_other_one_of_two_labels_is_the_opposite(
+    tiny_models: Path, names: tuple[str, ...]
+) -> None:
+    (model,) = served(tiny_models, "inference")
+    assert find_opposite(model, names) == names.index("other")
+    with pytest.raises(ServerError, match='has no label "contradiction"'):
+        find_opposite(model, ("neutral", "refuted", "entailment"))
 
 
 def test_what_cannot_be_asked_is_refused(tiny_models: Path) -> None:

@@ -10,6 +10,7 @@ import torch
 from tests.task_types.small_tables import fails, sentence, write_csv
 from tests.task_types.small_tables import here as here
 
+from bertkit.batch import IGNORE
 from bertkit.contracts import Tokenizer
 from bertkit.errors import BAD_DATA
 from bertkit.task_types import RegressionTask, TextClassificationTask, TextExample
@@ -62,6 +63,14 @@ def test_the_largest_and_the_smallest_numbers_are_learned_and_given_back(here: P
     told = [task.decode(TextExample("1", "a"), [], [{"value": np.array(each)}]).label for each in learned]
     assert told == pytest.approx([float(number) for number in numbers], abs=0)
     assert task.score_answers("pearson", [float(each) for each in numbers], told) == pytest.approx(1)
+
+
+def test_a_number_that_means_no_label_in_a_batch_is_learned_too() -> None:
+    task = RegressionTask(name="temperature", metric="pearson")
+    scaled = torch.tensor(task.encode_label(-100.0)["number"], dtype=torch.float32)
+    assert scaled != IGNORE
+    assert float(scaled) == pytest.approx(-100)
+    assert task.encode_label(None)["number"] == IGNORE
 
 
 REVIEWS = TextClassificationTask(name="reviews", metric="accuracy", labels=("bad", "good", "odd"), max_length=13)

@@ -68,6 +68,14 @@ def test_cached_states_equal_those_of_the_encoder(tmp_path: Path, padded_batch: 
     assert encoder.rows == 8 - 4
 
 
+def test_states_are_float32_whatever_the_precision_of_the_training(tmp_path: Path, padded_batch: Batch) -> None:
+    encoder = Counting()
+    expected = encoder.inner(padded_batch).hidden_states[padded_batch.attention_mask].half().float()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = CachedEncoder(encoder, ActivationCache(tmp_path))(padded_batch).hidden_states
+    torch.testing.assert_close(found[padded_batch.attention_mask], expected, rtol=0, atol=1e-6)
+
+
 def test_states_are_cached_separately_for_every_set_of_positions(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = Counting()
     cached = CachedEncoder(encoder, ActivationCache(tmp_path))

@@ -23,9 +23,9 @@ from tests.training.tiny_training import (
 
 from bertkit.batch import Batch
 from bertkit.errors import BertkitError
+from bertkit.machine.precision import Precision
 from bertkit.training.fit import fit
 from bertkit.training.optimizer import OptimizerConfig
-from bertkit.training.precision import Precision
 
 
 def test_the_loss_falls() -> None:

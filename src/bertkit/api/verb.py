@@ -16,10 +16,10 @@ from bertkit.api.tables import tables_as_files
 from bertkit.errors import usage_error
 from bertkit.formats.memory_tables import is_memory_table
 from bertkit.inference.texts import describe_value
+from bertkit.machine.device import use_device
 from bertkit.options.description import Option, describe, format_type, list_options
 from bertkit.options.inputs import DataTable, check_inputs
 from bertkit.options.job import Options
-from bertkit.training.precision import use_device
 
 P = ParamSpec("P")
 SomeOptions = TypeVar("SomeOptions", bound=Options)
@@ -39,10 +39,9 @@ def verb(record: Callable[P, SomeOptions]) -> Callable[[Callable[[SomeOptions], 
     def decorate(function: Callable[[SomeOptions], Result]) -> Callable[P, Result]:
         def call(*arguments: P.args, **named: P.kwargs) -> Result:
             try:
-                signature.bind(*arguments, **named)
+                given = signature.bind(*arguments, **named).arguments
             except TypeError as error:
                 raise TypeError(f"bertkit.{function.__name__}: {error}") from None
-            given = signature.bind(*arguments, **named).arguments
             _refuse_single_texts(options, given)
             _refuse_empty(options, given)
             _refuse_other_types(options, given)

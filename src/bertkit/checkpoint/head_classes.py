@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bertkit.encoder_types import HuggingFaceSpec
 
-_POOLER = "pooler"
+POOLER = "pooler"
 _TAG = re.compile(r"O|[BIESLU](-.+)?")
 
 
@@ -34,9 +34,9 @@ def _heads_of_classifier(
 ) -> tuple[str, ...]:
     if labels and all(map(_TAG.fullmatch, labels)):
         return ("tags",)
-    if spec.optional_part != _POOLER:  # the classes for texts and for tags have the same weights
+    if spec.optional_part != POOLER:  # the classes for texts and for tags have the same weights
         return ("class", "tags")
-    if not any(name.endswith(f"{_POOLER}.dense.weight") for name in weights):
+    if not any(name.endswith(f"{POOLER}.dense.weight") for name in weights):
         return ("tags",)
     if spec.moved:  # the class for texts has its pooler in the head
         return ("choice",)

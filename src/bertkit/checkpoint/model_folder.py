@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 from bertkit._version import __version__
 from bertkit.checkpoint import config as _config
 from bertkit.checkpoint import huggingface, tensorflow
-from bertkit.checkpoint.head_classes import possible_classes
+from bertkit.checkpoint.head_classes import POOLER, possible_classes
 from bertkit.checkpoint.sentence_transformers import (
     SentenceEmbedding,
     applies_sigmoid,
@@ -222,6 +222,15 @@ def _read_metadata(path: Path) -> Mapping[str, Any]:
     if not isinstance(record.get("task") or {}, dict):
         raise data_error(f"{path}: the task is no JSON object. {_ADVICE}")
     return record
+
+
+def has_pooler(folder: ModelFolder) -> bool:
+    """Whether the weights have a pooler; without next sentences pre-training makes none. Reads them."""
+    spec = folder.spec.huggingface
+    if spec.optional_part != POOLER:
+        return False
+    file, weights = read_weights(folder.path)
+    return huggingface.has_all_parts(spec, huggingface.normalize_state_dict(spec, weights, str(file)))
 
 
 def _guess_architectures(folder: ModelFolder, labels: Sequence[str]) -> list[str]:

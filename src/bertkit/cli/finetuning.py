@@ -55,7 +55,7 @@ def finetune(options: FinetuneOptions, *, json: bool, verbosity: Verbosity) -> N
 def tune(options: TuneOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Fine-tune with every configuration, and show them, the best first."""
     from bertkit import api
-    from bertkit.training.interrupts import Interrupted
+    from bertkit.machine.interrupts import Interrupted
 
     try:
         result = api.tune(**vars(options))

@@ -11,9 +11,9 @@ from bertkit.options.reproduction import ReproduceOptions
 def reproduce(options: ReproduceOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Show the tables; a cell is ours / the paper's."""
     from bertkit import api
+    from bertkit.machine.interrupts import Interrupted
     from bertkit.reproduction.estimate import ReproductionEstimate
     from bertkit.training.distributed import rank
-    from bertkit.training.interrupts import Interrupted
 
     try:
         result = api.reproduce(**vars(options))

@@ -37,7 +37,8 @@ from bertkit.nn.feed_forward import GatedFeedForward
 from bertkit.nn.init import initialize
 from bertkit.nn.linear import Linear
 from bertkit.nn.neighbour_heads import fill_constant, fill_rotary_heads, fits_rotary
-from bertkit.nn.pooler import PredictionHead, mean_pool
+from bertkit.nn.pooler import mean_pool
+from bertkit.nn.prediction_head import PredictionHead
 from bertkit.ranges import (
     Layers,
     Length,

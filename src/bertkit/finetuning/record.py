@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertkit.errors import usage_error
+from bertkit.machine.precision import Precision
 from bertkit.ranges import (
     BatchSize,
     ExtraLayers,
@@ -19,7 +20,6 @@ from bertkit.ranges import (
 )
 from bertkit.task_types import FileTask
 from bertkit.training.optimizer import OptimizerConfig
-from bertkit.training.precision import Precision
 from bertkit.training.schedule import ScheduleConfig
 
 _LEAST_COMPARED = 3

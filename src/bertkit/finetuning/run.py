@@ -16,13 +16,13 @@ from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult, read_seed, summarize_seeds, write_results
 from bertkit.finetuning.train_seed import train_seed
 from bertkit.inference.predict import predict
+from bertkit.machine.device import default_device, device_record
+from bertkit.machine.interrupts import Interrupts
 from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder, read_run
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.task_types import FileTask
-from bertkit.training.interrupts import Interrupts
-from bertkit.training.precision import default_device, device_record
 
 
 def finetune(

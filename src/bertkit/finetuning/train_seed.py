@@ -19,6 +19,9 @@ from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import SeedResult, is_new_best, read_seeds, write_seed
 from bertkit.finetuning.starting_point import add_language_model, build_finetuning_model
 from bertkit.inference.predict import predict, stream
+from bertkit.machine.device import default_device
+from bertkit.machine.interrupts import Interrupted, Interrupts
+from bertkit.machine.precision import Precision, choose_precision
 from bertkit.metrics.classification import ClassScore
 from bertkit.model import Model
 from bertkit.report.progress import Progress
@@ -27,9 +30,7 @@ from bertkit.scores import format_scores, rank_score
 from bertkit.task_types import FileTask
 from bertkit.training.activations import cache_activations
 from bertkit.training.fit import Plan, TrainingState, fit
-from bertkit.training.interrupts import Interrupted, Interrupts
 from bertkit.training.optimizer import build_optimizer
-from bertkit.training.precision import choose_precision, default_device
 
 
 class _DevScores(NamedTuple):
@@ -121,7 +122,7 @@ def _plan(run: FinetuneRun, seed: int, *, steps: int) -> Plan:
         micro_batch_size=run.micro_batch_size,
         optimizer=run.optimizer,
         schedule=run.schedule,
-        precision=run.precision or choose_precision(default_device()),
+        precision=_precision_of(run),
         seed=seed,
     )
 
@@ -131,7 +132,11 @@ def _build_state(model: Model, run: FinetuneRun) -> TrainingState:
     encoder = model.encoder
     penalties = encoder.l2_penalties() if isinstance(encoder, Penalized) else {}
     penalties = {f"encoder.{name}": factor for name, factor in penalties.items()}
-    return TrainingState(model, build_optimizer(model, run.optimizer, scales, penalties))
+    return TrainingState(model, build_optimizer(model, run.optimizer, scales, penalties, precision=_precision_of(run)))
+
+
+def _precision_of(run: FinetuneRun) -> Precision:
+    return run.precision or choose_precision(default_device())
 
 
 def layer_lr_scales(model: Model, decay: float) -> dict[str, float]:

@@ -24,9 +24,9 @@ from bertkit.data.features import assemble
 from bertkit.encoder_types.architectures import spec_of_encoder
 from bertkit.errors import count_of, usage_error
 from bertkit.inference.predict import run_features
+from bertkit.machine.precision import Precision
 from bertkit.nn.text_pooling import Pooling, pool_states
 from bertkit.results import Result
-from bertkit.training.precision import Precision
 
 Vectors = NDArray[np.float32]
 

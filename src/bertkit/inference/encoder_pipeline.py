@@ -31,10 +31,10 @@ from bertkit.inference.embedding import (
 from bertkit.inference.embedding_store import EmbeddingRecord
 from bertkit.inference.runtime import ResolvedPrecision, Runtime
 from bertkit.inference.texts import PlainTexts, check_plain_texts
+from bertkit.machine.device import default_device
 from bertkit.nn.text_pooling import Pooling
 from bertkit.options.job import InferencePrecision
 from bertkit.storage.outputs import check_output
-from bertkit.training.precision import default_device
 
 OtherLibrary = Literal["huggingface", "sentence-transformers"]
 """For which library ``save`` writes a model."""
@@ -73,7 +73,7 @@ class EncoderPipeline:
 
     @cached_property
     def runtime(self) -> Runtime:
-        """How the model is computed here: the precision, and the fastest path of this machine in that precision."""
+        """How the model is computed here: the precision, and the fastest backend of this machine in that precision."""
         encoders = [sketch_encoder(folder.spec, folder.config) for folder in self._models]
         return Runtime.choose(encoders, self._allowed_precision, self.device)
 

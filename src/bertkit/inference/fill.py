@@ -13,10 +13,10 @@ from bertkit.batch import IGNORE
 from bertkit.contracts import SubwordTokenizer, Tokens
 from bertkit.data.features import assemble, collate
 from bertkit.errors import usage_error
+from bertkit.machine.precision import Precision, autocast
 from bertkit.model import Model
 from bertkit.results import Result, Results
 from bertkit.training.evaluation import evaluation_mode
-from bertkit.training.precision import Precision, autocast
 
 _CONTINUES = "##"
 
@@ -93,7 +93,7 @@ def _predict(
     device = next(model.parameters()).device
     with evaluation_mode(model), torch.inference_mode(), autocast(device, precision):
         logits = model(batch.to(device))["mlm"]["logits"]
-    probabilities = logits.float().softmax(dim=-1)
+    probabilities = logits[: int((targets != IGNORE).sum())].float().softmax(dim=-1)
     ids = torch.arange(probabilities.shape[1]) if candidates is None else torch.tensor(list(candidates))
     best = probabilities[:, ids.to(device)].topk(min(top_k, len(ids)), dim=-1)
     return best.values.tolist(), ids[best.indices.cpu()].tolist()

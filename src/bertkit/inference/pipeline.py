@@ -24,6 +24,7 @@ from bertkit.inference.fill import Filling, fill
 from bertkit.inference.huggingface_tasks import find_task
 from bertkit.inference.predict import BATCH_SIZE, run_examples, stream
 from bertkit.inference.texts import Text, check_text, check_texts, check_words
+from bertkit.machine.device import Device, use_device
 from bertkit.model import Model
 from bertkit.options.inputs import DataTable
 from bertkit.options.job import InferencePrecision
@@ -45,7 +46,6 @@ from bertkit.task_types import (
 from bertkit.task_types.input_columns import choose_columns
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.task_types.text_task import mean_output
-from bertkit.training.precision import Device, use_device
 
 _METHODS_OF_ONE_INPUT = ("answer", "choose", "tag")
 """Methods of tasks whose inputs are more than texts or pairs. For ``answer`` and ``choose`` they may be in tables."""

@@ -16,8 +16,8 @@ from bertkit.contracts import E, OutputArrays, P, Task, Tokenizer
 from bertkit.data.batches import prefetch
 from bertkit.data.features import collate
 from bertkit.errors import DivergenceError
+from bertkit.machine.precision import Precision, autocast
 from bertkit.training.evaluation import evaluation_mode
-from bertkit.training.precision import Precision, autocast
 
 T = TypeVar("T")
 

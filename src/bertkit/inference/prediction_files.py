@@ -10,10 +10,11 @@ import json
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from io import BufferedIOBase
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from pathlib import Path
 
 from bertkit.contracts import Example
@@ -24,13 +25,13 @@ from bertkit.inference.partial_records import keep_first, keep_intact, read_reco
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.predict import BATCHES_IN_A_CHUNK
 from bertkit.inference.prediction_formats import find_writer, names_answers_by_id, write_object
+from bertkit.machine.interrupts import Interrupted, Interrupts
 from bertkit.options.inputs import STREAM
 from bertkit.storage.atomic import explain_writing, write_file
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.storage.json_log import format_record, open_log
 from bertkit.storage.outputs import check_output, locked_partial
 from bertkit.task_types import FileTask
-from bertkit.training.interrupts import Interrupted, Interrupts
 
 Report = Callable[[int], None]
 """Called with the number of finished rows."""
@@ -50,7 +51,7 @@ def predict_file(pipeline: Pipeline, source: Path, output: Path, report: Report,
     """Predict every row of ``source`` (``-`` is stdin) into ``output`` (``-`` is stdout), and return their number.
 
     Raises a usage error if ``output`` is the input, exists without ``overwrite``, or is being written by another
-    process; Interrupted on Ctrl-C or SIGTERM; finished rows are kept.
+    process; Interrupted on Ctrl-C or SIGTERM. Finished rows of a file are kept, and the same command continues.
     """
     if output == STREAM:
         return _predict_to_stdout(pipeline, source)
@@ -64,7 +65,12 @@ def predict_file(pipeline: Pipeline, source: Path, output: Path, report: Report,
         deque(_with_unique_ids(pipeline.task.reader.read(source), source), maxlen=0)
     with locked_partial(output) as records:
         check_output(output, overwrite=overwrite)  # another process may have written it before it released the lock
-        done = _predict_rows(pipeline, source, records, report, needs_unique_ids=needs_unique_ids)
+        try:
+            done = _predict_rows(pipeline, source, records, report, needs_unique_ids=needs_unique_ids)
+        except BaseException:
+            if source == STREAM:  # what was read is gone, so nothing can be continued
+                records.unlink()
+            raise
         columns = pipeline.task.answer_columns
         columns = replace(columns, columns=(*columns.columns, *_kept_columns(pipeline.task, source)))
         write_file(output, lambda temporary: write(read_records(records), temporary, columns))
@@ -91,9 +97,11 @@ def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Repor
     examples = _examples(pipeline, source)
     if needs_unique_ids and source == STREAM:
         examples = _with_unique_ids(examples, source)
-    with explain_writing(records), open_log(records) as file, Interrupts() as interrupts:
+    # Ctrl-C ends the process at once while it waits for a line of stdin.
+    caught = nullcontext(Interrupts()) if source == STREAM else Interrupts()
+    with explain_writing(records), open_log(records) as file, caught as interrupts:
         cells = islice(_input_cells(pipeline.task, source), done, None)
-        for record in _records(pipeline, islice(examples, done, None), cells):
+        for record in _records(pipeline, islice(examples, done, None), cells, source):
             file.write(format_record(record))
             done += 1
             if done % _ROWS_AT_ONCE == 0:
@@ -126,7 +134,7 @@ def _free_name(name: str, others: Collection[str]) -> str:
 
 def _predict_to_stdout(pipeline: Pipeline, source: Path) -> int:
     count = 0
-    for record in _records(pipeline, _examples(pipeline, source), _input_cells(pipeline.task, source)):
+    for record in _records(pipeline, _examples(pipeline, source), _input_cells(pipeline.task, source), source):
         sys.stdout.write(to_json(record) + "\n")
         count += 1
     return count
@@ -154,7 +162,7 @@ def _input_cells(task: FileTask, source: Path) -> Iterator[Mapping[str, str]]:
 
 
 def _records(
-    pipeline: Pipeline, examples: Iterable[Example], input_cells: Iterable[Mapping[str, str]]
+    pipeline: Pipeline, examples: Iterable[Example], input_cells: Iterable[Mapping[str, str]], source: Path
 ) -> Iterator[dict[str, object]]:
     """The description of each prediction with the cells of its row of the input, in order."""
     waiting: deque[Example] = deque()
@@ -163,10 +171,17 @@ def _records(
         waiting.append(example)
         return example
 
-    for prediction, row in zip(
-        pipeline.stream(map(remember, examples), batch_size=_BATCH_SIZE), input_cells, strict=False
-    ):
+    predict = partial(pipeline.stream, batch_size=_BATCH_SIZE)
+    read = map(remember, examples)
+    predictions = chain.from_iterable(map(predict, _chunks(read))) if source == STREAM else predict(read)
+    for prediction, row in zip(predictions, input_cells, strict=False):
         yield {**pipeline.task.describe(waiting.popleft(), prediction), **row}
+
+
+def _chunks(examples: Iterator[Example]) -> Iterator[list[Example]]:
+    """The examples in parts that are read here and not by a thread, which would keep the process from ending while it
+    waits for a line of stdin."""
+    return iter(lambda: list(islice(examples, _ROWS_AT_ONCE)), [])
 
 
 def _fingerprint(pipeline: Pipeline, source: Path) -> str:

@@ -1,11 +1,11 @@
-"""Models made ready for predictions, on the fastest path of this machine.
+"""Models made ready for predictions, with the fastest backend of this machine.
 
-A path is a way to compute the same network: PyTorch's own products, oneDNN's with weights in its own layout, or our own
-on AMX. The precision that the user allows and the processor decide which paths are possible. If there are several, one
-block of the model's size is timed on each, once per machine, for a text alone and for a batch; the fastest is
-remembered in a file.
+A backend computes the products of the network: PyTorch's own products, oneDNN's with weights in its own layout, or our
+own on AMX. The precision that the user allows and the processor decide which backends are possible. If there are
+several, one block of the model's size is timed with each, once per machine, for a text alone and for a batch; the
+fastest is remembered in a file.
 
-BERT and RoBERTa on a CPU have these paths. Other encoders, and any encoder on a GPU, run as in training.
+BERT and RoBERTa on a CPU have these backends. Other encoders, and any encoder on a GPU, run as in training.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from torch import Tensor, nn
 
 from bertkit.encoder_types.transformer import Transformer, build_post_norm_block
 from bertkit.errors import usage_error
-from bertkit.inference.path_cache import PathCache
+from bertkit.inference.backend_cache import BackendCache
+from bertkit.machine.memory import disable_malloc_trim
+from bertkit.machine.precision import Precision, choose_precision
 from bertkit.nn import amx
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.inference_linear import AmxLinear, LinearMaker, PackedLinear, PlainLinear, is_packing_available
@@ -31,22 +33,20 @@ from bertkit.nn.inference_stack import InferenceStack, is_supported
 from bertkit.nn.int8_linear import Int8Maker, calibrate
 from bertkit.nn.stack import BlockStack
 from bertkit.options.job import InferencePrecision
-from bertkit.training.memory import disable_malloc_trim
-from bertkit.training.precision import Precision, choose_precision
 
-Path = Literal["PyTorch", "oneDNN", "AMX"]
+Backend = Literal["PyTorch", "oneDNN", "AMX"]
 ResolvedPrecision = Literal["float32", "bfloat16", "int8"]
 
-PATHS: Mapping[ResolvedPrecision, tuple[Path, ...]] = {
+BACKENDS: Mapping[ResolvedPrecision, tuple[Backend, ...]] = {
     "float32": ("PyTorch", "oneDNN"),
     "bfloat16": ("PyTorch", "oneDNN", "AMX"),
     "int8": ("oneDNN",),
 }
 
 
-def possible_paths(precision: ResolvedPrecision) -> tuple[Path, ...]:
-    """The paths of this machine, with a PyTorch that has oneDNN."""
-    return tuple(path for path in PATHS[precision] if path != "AMX" or amx.is_available())
+def possible_backends(precision: ResolvedPrecision) -> tuple[Backend, ...]:
+    """The backends of this machine, with a PyTorch that has oneDNN."""
+    return tuple(each for each in BACKENDS[precision] if each != "AMX" or amx.is_available())
 
 
 _MEASURED_SHAPES = ((1, 24), (4, 32))
@@ -58,13 +58,13 @@ _CALIBRATION_SHAPE = (16, 32)
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """How models are computed: the number format of the products in their blocks, and the path.
+    """How models are computed: the number format of the products in their blocks, and the backend.
 
-    ``path`` is None for encoders without paths of their own; they run as in training.
+    ``backend`` is None for encoders without backends of their own; they run as in training.
     """
 
     precision: ResolvedPrecision
-    path: Path | None
+    backend: Backend | None
 
     @staticmethod
     def choose(
@@ -72,7 +72,7 @@ class Runtime:
         precision: InferencePrecision,
         device: torch.device,
         *,
-        cache: PathCache | None = None,
+        cache: BackendCache | None = None,
     ) -> Runtime:
         """The runtime for models with these encoders, whose weights may be on the meta device: only sizes are used.
 
@@ -87,11 +87,11 @@ class Runtime:
             if precision == "int8":
                 raise usage_error("precision int8 needs a PyTorch with oneDNN: use float32 or bfloat16.")
             return Runtime("float32" if precision == "auto" else precision, "PyTorch")
-        precisions = PATHS if precision == "auto" else (precision,)
-        candidates = {f"{name} {path}": Runtime(name, path) for name in precisions for path in possible_paths(name)}
+        precisions = BACKENDS if precision == "auto" else (precision,)
+        candidates = {f"{name} {each}": Runtime(name, each) for name in precisions for each in possible_backends(name)}
         if len(candidates) == 1:
             return next(iter(candidates.values()))
-        cache = cache or PathCache.of_user()
+        cache = cache or BackendCache.of_user()
         config = encoder.config
         sizes = f"{config.hidden_size}/{config.num_heads}/{config.intermediate_size}"
         key = f"{sizes}, alone and in batches: {', '.join(candidates)}"
@@ -104,21 +104,21 @@ class Runtime:
 
     @property
     def name(self) -> str:
-        """Precision and path, such as "float32 (oneDNN)"."""
-        return self.precision if self.path is None else f"{self.precision} ({self.path})"
+        """Precision and backend, such as "float32 (oneDNN)"."""
+        return self.precision if self.backend is None else f"{self.precision} ({self.backend})"
 
     @property
     def autocast_precision(self) -> Precision:
         """The precision that is left to autocast: prepared models need none."""
-        return "float32" if self.path is not None or self.precision == "int8" else self.precision
+        return "float32" if self.backend is not None or self.precision == "int8" else self.precision
 
     @property
     def copies(self) -> bool:
         """Whether ``prepare`` makes a copy that shares nothing with the model."""
-        return self.path is not None
+        return self.backend is not None
 
     def prepare(self, model: nn.Module) -> nn.Module:
-        """``model`` for predictions: a copy in which blocks are replaced, or itself if there is no path to choose."""
+        """``model`` for predictions: a copy in which blocks are replaced, or itself without a backend."""
         model.eval()  # before the calibration: dropout must not change the ranges of inputs
         if not self.copies:
             return model
@@ -132,16 +132,16 @@ class Runtime:
 
     @torch.no_grad()
     def convert(self, stack: nn.Module, calibration: Callable[[], Float[Tensor, "B T H"]]) -> InferenceStack:
-        """The blocks of ``stack`` on this path; the range of 8-bit integers is measured on ``calibration()``."""
+        """The blocks of ``stack`` with this backend; the range of 8-bit integers is measured on ``calibration()``."""
         if self.precision == "int8":
             return InferenceStack(stack, Int8Maker(calibrate(stack, calibration())), dtype=torch.float32)
         dtype = torch.bfloat16 if self.precision == "bfloat16" else torch.float32
-        makers: Mapping[Path | None, LinearMaker] = {
+        makers: Mapping[Backend | None, LinearMaker] = {
             "AMX": AmxLinear,
             "oneDNN": partial(PackedLinear, dtype=dtype),
             "PyTorch": partial(PlainLinear, dtype=dtype),
         }
-        return InferenceStack(stack, makers[self.path], dtype=dtype)
+        return InferenceStack(stack, makers[self.backend], dtype=dtype)
 
 
 @torch.inference_mode()

@@ -233,7 +233,7 @@ def _explain_mask(pipeline: Pipeline, text: str) -> _Target:
         raise usage_error(f"the model fills in words: write {mask} in place of one.")
     feature = assemble(tokenizer, tokens, max_length=pipeline.max_length)
     if tokenizer.mask_id not in feature.input_ids:
-        raise usage_error(f"the masked word is behind the {pipeline.max_length} tokens that are read: shorten it.")
+        raise usage_error(f"the masked word comes after the {pipeline.max_length} tokens that are read: shorten it.")
     place = feature.input_ids.tolist().index(tokenizer.mask_id)
     targets = np.full(len(feature), -100)
     targets[place] = tokenizer.mask_id

@@ -30,7 +30,7 @@ def is_available() -> bool:
 
 
 def explain() -> str:
-    """Who computes products in bfloat16 on this machine, for the user."""
+    """What computes products in bfloat16 on this machine, for the user."""
     if not has_amx():
         return "by torch; this processor has no AMX"
     if not is_compiled():

@@ -32,7 +32,8 @@ class DenseStack(nn.Module):
         output_hidden_states: bool,
         gradient_checkpointing: bool = False,
     ) -> tuple[Float[Tensor, "B T H"], tuple[Float[Tensor, "B T H"], ...]]:
-        """As ``BlockStack.forward``; all positions are computed."""
+        """As ``BlockStack.forward``, but all positions are computed, and hidden states are not kept."""
+        assert not output_hidden_states, "the states of the layers are not kept"
         scores = torch.zeros(mask.shape, dtype=states.dtype).masked_fill(~mask, _HIDDEN_SCORE)[:, None, None]
         for block in self.blocks:
             assert isinstance(block, PostNormBlock)

@@ -2,9 +2,9 @@
 
 On a CPU torch draws one Bernoulli number at a time, on one thread: 6.5 ns per entry, a fifth of a BERT-mini step. Here
 torch's generator gives a single number, the start of a counter. The counter is mixed into 64-bit words on all threads
-(the finaliser of SplitMix64, as in ``rng.py``), and each 16-bit part of a word decides one entry by comparison with the
-rate: 1 ns per entry on one thread. So the rate is exact to 1/65,536 (0.1 becomes 0.100006), and kept entries are scaled
-by the actual rate. On other devices this is torch's own dropout.
+(by two multiplications and shifts, a shortened SplitMix64), and each 16-bit part of a word decides one entry by
+comparison with the rate: 1 ns per entry on one thread. So the rate is exact to 1/65,536 (0.1 becomes 0.100006), and
+kept entries are scaled by the actual rate. On other devices this is torch's own dropout.
 
 The result depends on ``torch.manual_seed`` and torch's random state, but not on the number of threads.
 ``fused_training.c`` computes the same masks in a single sweep.

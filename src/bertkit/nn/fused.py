@@ -88,7 +88,7 @@ def call(name: str, *arguments: Tensor | float | None) -> None:
     Nothing is checked: the caller guarantees number formats, shapes and contiguity.
     """
     library = _library()
-    assert library is not None, "is_compiled() was not asked"
+    assert library is not None, "call is_compiled() first"
     getattr(library, name)(*[each.data_ptr() if isinstance(each, Tensor) else each for each in arguments])
 
 

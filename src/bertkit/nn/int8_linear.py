@@ -17,8 +17,9 @@ from bertkit.nn.fused import is_compiled
 from bertkit.nn.fused_inference import dequantize_, quantize
 from bertkit.nn.inference_linear import ALL_ROWS, Activation
 
-_GELU_MINIMUM = 0.17
-"""GELU and ReLU give nothing below -0.17, so this much is added before their output is rounded to 0 to 255."""
+_GELU_MINIMUM = 0.1701
+"""GELU gives nothing below -0.16998, or -0.17005 in its tanh form, and ReLU nothing below 0, so this much is added
+before their output is rounded to 0 to 255."""
 
 _SMOOTHING = 0.5
 
@@ -49,7 +50,7 @@ def calibrate(stack: nn.Module, states: Float[Tensor, "B T H"]) -> Mapping[nn.Li
 
 
 class Int8Linear(nn.Module):
-    """The same with weights and inputs rounded to 8-bit integers, and sums in 32-bit integers.
+    """A linear layer with weights and inputs rounded to 8-bit integers, and sums in 32-bit integers.
 
     Weights have one scale per output, and inputs one per token, so that the result for a token does not depend on the
     other tokens of the batch. ``inputs`` is their range in a calibration: large inputs are

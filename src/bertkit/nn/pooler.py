@@ -24,21 +24,6 @@ class Pooler(nn.Module):
         return torch.tanh(self.dense(tokens))
 
 
-class PredictionHead(nn.Module):
-    """``norm(activation(dense(states)))``: the layer of ModernBERT before the output layer of every objective."""
-
-    def __init__(self, *, dense: nn.Linear, activation: nn.Module, norm: nn.LayerNorm) -> None:
-        super().__init__()
-        self.dense = dense
-        self.activation = activation
-        self.norm = norm
-
-    def forward(self, states: Float[Tensor, "... H"]) -> Float[Tensor, "... H"]:
-        """Each state independently."""
-        new_states: Tensor = self.norm(self.activation(self.dense(states)))
-        return new_states
-
-
 def pick_tokens(states: Float[Tensor, "B T H"], columns: Int[Tensor, " B"]) -> Float[Tensor, "B H"]:
     """``states[i, columns[i]]`` for every row i; ``columns`` is on the host."""
     indices = torch.arange(len(columns)) * states.shape[1] + columns

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from bertkit.nn.alignment import masked_softmax
 from bertkit.nn.pooler import max_pool, mean_pool
 
 Pooling = Literal["cls", "mean", "max"]
@@ -93,6 +94,4 @@ def _align(
     tokens: Float[Tensor, "B T E"], alike: Float[Tensor, "B T T"], others: Bool[Tensor, "B T"]
 ) -> Float[Tensor, "B T E"]:
     """For every token the mean of the ``others``, weighted by the softmax of how ``alike`` they are; 0 without any."""
-    is_other = others.unsqueeze(1)
-    weights = torch.softmax(alike.masked_fill(~is_other, torch.finfo(alike.dtype).min), dim=2) * is_other
-    return weights.to(tokens.dtype) @ tokens
+    return masked_softmax(alike, others.unsqueeze(1)).to(tokens.dtype) @ tokens

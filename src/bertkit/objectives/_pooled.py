@@ -1,17 +1,21 @@
 """What heads share that read one vector per row.
 
-Letters: B rows, T tokens, H hidden width, E features.
+Letters: B rows, T tokens, H hidden width, E features, C classes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from bertkit.batch import Batch, EncoderOutput
+from bertkit.batch import Batch, EncoderOutput, Outputs
 from bertkit.contracts import Objective
 from bertkit.nn.dropout import HEAD_DROPOUT, Dropout
+from bertkit.nn.init import initialize
 from bertkit.nn.text_pooling import PairPooling, Pooling, TextPooling
 
 
@@ -57,3 +61,31 @@ class PooledObjective(Objective):
         embeddings = hidden if states.embeddings is None else states.embeddings
         vectors: Tensor = self.pooling(hidden, embeddings, batch.attention_mask, batch.segment_ids)
         return vectors
+
+
+class WeightedClassifier(PooledObjective):
+    """One linear layer with an output for each class; ``weights`` (C) are those of the classes in the loss."""
+
+    HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "classifier.weight": ("classifier.weight",),
+        "classifier.bias": ("classifier.bias",),
+    }
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_classes: int,
+        *,
+        weights: Sequence[float] | None = None,
+        pooling: Pooling = "cls",
+        pair_head: bool = False,
+    ) -> None:
+        super().__init__(hidden_size, pooling=pooling, pair_head=pair_head)
+        self.classifier = nn.Linear(hidden_size, num_classes)
+        self.weights: Tensor | None
+        self.register_buffer("weights", None if weights is None else torch.tensor(weights), persistent=False)
+        initialize(self)
+
+    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
+        """``logits`` (E, C)."""
+        return {"logits": self.classifier(self.pool_features(states, batch))}

@@ -1,4 +1,4 @@
-"""Positions of words among tokens, and losses over words, for objectives that predict a tag for every word.
+"""What objectives that predict a tag for every word have in common: their loss, and where words begin among tokens.
 
 Letters: B examples, T tokens, W words of the longest example, H hidden width, C tags, N positions.
 """
@@ -10,20 +10,27 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertkit.batch import IGNORE, Batch
-
-WORD_STARTS = "word_starts"
-"""The entry of ``Batch.labels`` that is 1 on tokens that begin a word; without it every token is a word."""
+from bertkit.batch import IGNORE, WORD_STARTS, Batch, LossTerm, LossTerms, Outputs
+from bertkit.contracts import Objective
 
 
-def sum_losses(logits: Float[Tensor, "B T C"], labels: Int[Tensor, "B T"]) -> Tensor:
-    """Cross-entropy, summed over the words with a label."""
-    return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORE, reduction="sum")
+class WordTagging(Objective):
+    """A tag for every word. ``forward`` of a subclass returns ``logits`` (B, T, C); labels (B, T) are IGNORE on every
+    token that does not begin a word.
+    """
 
+    reads_pooled = False
 
-def count_correct(logits: Float[Tensor, "B T C"], labels: Int[Tensor, "B T"]) -> Tensor:
-    """The number of words whose highest logit is that of the label."""
-    return (logits.argmax(dim=-1) == labels).sum()
+    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """Cross-entropy, summed over the words with a label."""
+        logits, labels = outputs["logits"].float().flatten(0, 1), batch.labels[self.label].flatten()
+        total = F.cross_entropy(logits, labels, ignore_index=IGNORE, reduction="sum")
+        return {self.label: LossTerm(total, self.counts(batch)[self.label])}
+
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """``tags_accuracy`` or the like: words whose highest logit is that of the label."""
+        right = (outputs["logits"].argmax(dim=-1) == batch.labels[self.label]).sum()
+        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
 
 def find_starts(batch: Batch) -> Bool[Tensor, "B T"]:

@@ -17,25 +17,17 @@ from jaxtyping import Bool, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Objective
+from bertkit.batch import IGNORE, WORD_STARTS, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.nn.crf import Crf
 from bertkit.nn.init import initialize
 from bertkit.nn.packing import PackedRows, select_tokens
-from bertkit.objectives._word_positions import (
-    WORD_STARTS,
-    count_correct,
-    find_starts,
-    find_words,
-    index_positions,
-    pick,
-)
+from bertkit.objectives._word_positions import WordTagging, find_starts, find_words, index_positions, pick
 
 _PREDICTED_LOGIT = 30.0
 """The logit of the predicted tag; those of all others are 0, so its probability is nearly 1."""
 
 
-class CrfTagging(Objective):
+class CrfTagging(WordTagging):
     """One linear layer and a CRF over the words; a word is represented by its first token.
 
     ``forward`` returns ``emissions`` (B, T, S) and ``logits`` (B, T, C), which give nearly all probability to the tags
@@ -44,7 +36,6 @@ class CrfTagging(Objective):
     """
 
     label = "crf_tags"
-    reads_pooled = False
 
     def __init__(self, hidden_size: int, tags: Sequence[str]) -> None:
         super().__init__()
@@ -84,11 +75,6 @@ class CrfTagging(Objective):
         emissions = pick(emissions, columns)
         total = (self.crf.log_partition(emissions, mask) - self.crf.score(emissions, states, mask)).sum()
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
-
-    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``crf_tags_accuracy``: words whose tag in the best sequence is the label."""
-        right = count_correct(outputs["logits"], batch.labels[self.label])
-        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
     def count_macs(self, batch: Batch) -> int:
         """The multiply-accumulates of the linear layer; the CRF only adds."""

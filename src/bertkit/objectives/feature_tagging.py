@@ -10,34 +10,22 @@ from typing import ClassVar
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Objective
+from bertkit.batch import IGNORE, WORD_STARTS, Batch, EncoderOutput, Outputs
 from bertkit.nn.dropout import HEAD_DROPOUT, Dropout
 from bertkit.nn.init import initialize
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.mixture import Mixture
 from bertkit.nn.packing import PackedRows, select_tokens
-from bertkit.objectives._word_positions import (
-    WORD_STARTS,
-    count_correct,
-    find_starts,
-    find_words,
-    index_positions,
-    pick,
-    sum_losses,
-)
-
-__all__ = ["WORD_STARTS", "FeatureTagging", "tiny"]
+from bertkit.objectives._word_positions import WordTagging, find_starts, find_words, index_positions, pick
 
 
-class FeatureTagging(Objective):
+class FeatureTagging(WordTagging):
     """A mixture of the layers at the first token of each word, a BiLSTM over the words, and one linear layer.
 
     ``forward`` returns ``logits`` (B, T, C), zero on tokens that do not begin a word.
     """
 
     label = "word_tags"
-    reads_pooled = False
     reads_layers: ClassVar[bool] = True
     freezes_encoder: ClassVar[bool] = True
 
@@ -65,16 +53,6 @@ class FeatureTagging(Objective):
         is_word &= starts.any(dim=1, keepdim=True)  # a row without words was given its first token
         logits_of_words = select_tokens(logits.flatten(0, 1), index_positions(is_word).to(device))
         return {"logits": PackedRows(rows, width, index_positions(starts).to(device)).pad(logits_of_words)}
-
-    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """Cross-entropy, summed over the words."""
-        total = sum_losses(outputs["logits"], batch.labels[self.label])
-        return {self.label: LossTerm(total, self.counts(batch)[self.label])}
-
-    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``word_tags_accuracy``: words whose highest logit is that of the label."""
-        right = count_correct(outputs["logits"], batch.labels[self.label])
-        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[FeatureTagging, Batch]:

@@ -5,20 +5,14 @@ Letters: B examples, T tokens, H hidden width, C labels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
-
 import torch
-from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.nn.init import initialize
-from bertkit.nn.text_pooling import Pooling
-from bertkit.objectives._pooled import PooledObjective
+from bertkit.batch import IGNORE, Batch, LossTerm, LossTerms, Outputs
+from bertkit.objectives._pooled import WeightedClassifier
 
 
-class MultiLabelClassification(PooledObjective):
+class MultiLabelClassification(WeightedClassifier):
     """Dropout and one linear layer on the pooled [CLS], a sigmoid for each label.
 
     ``forward`` returns ``logits`` (B, C). Labels (B, C) are 1 if a label applies, 0 if not and IGNORE if unknown; each
@@ -27,29 +21,6 @@ class MultiLabelClassification(PooledObjective):
     """
 
     label = "labels"
-    HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "classifier.weight": ("classifier.weight",),
-        "classifier.bias": ("classifier.bias",),
-    }
-
-    def __init__(
-        self,
-        hidden_size: int,
-        num_labels: int,
-        *,
-        weights: Sequence[float] | None = None,
-        pooling: Pooling = "cls",
-        pair_head: bool = False,
-    ) -> None:
-        super().__init__(hidden_size, pooling=pooling, pair_head=pair_head)
-        self.classifier = nn.Linear(hidden_size, num_labels)
-        self.weights: Tensor | None
-        self.register_buffer("weights", None if weights is None else torch.tensor(weights), persistent=False)
-        initialize(self)
-
-    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
-        """``logits`` (B, C)."""
-        return {"logits": self.classifier(self.pool_features(states, batch))}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Binary cross-entropy, summed over rows and labels."""

@@ -5,20 +5,14 @@ Letters: B examples, T tokens, H hidden width, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
-
 import torch
-from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.nn.init import initialize
-from bertkit.nn.text_pooling import Pooling
-from bertkit.objectives._pooled import PooledObjective
+from bertkit.batch import IGNORE, Batch, LossTerm, LossTerms, Outputs
+from bertkit.objectives._pooled import WeightedClassifier
 
 
-class SequenceClassification(PooledObjective):
+class SequenceClassification(WeightedClassifier):
     """Dropout and one linear layer on the pooled [CLS] (google-research/bert ``run_classifier.py``).
 
     ``forward`` returns ``logits`` (B, C). Rows with the label IGNORE are not counted. ``weights`` (C) multiply the loss
@@ -26,29 +20,6 @@ class SequenceClassification(PooledObjective):
     """
 
     label = "class"
-    HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "classifier.weight": ("classifier.weight",),
-        "classifier.bias": ("classifier.bias",),
-    }
-
-    def __init__(
-        self,
-        hidden_size: int,
-        num_classes: int,
-        *,
-        weights: Sequence[float] | None = None,
-        pooling: Pooling = "cls",
-        pair_head: bool = False,
-    ) -> None:
-        super().__init__(hidden_size, pooling=pooling, pair_head=pair_head)
-        self.classifier = nn.Linear(hidden_size, num_classes)
-        self.weights: Tensor | None
-        self.register_buffer("weights", None if weights is None else torch.tensor(weights), persistent=False)
-        initialize(self)
-
-    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
-        """``logits`` (B, C)."""
-        return {"logits": self.classifier(self.pool_features(states, batch))}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Cross-entropy, summed."""

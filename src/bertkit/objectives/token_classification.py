@@ -11,21 +11,19 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Objective
+from bertkit.batch import IGNORE, Batch, EncoderOutput, Outputs
 from bertkit.nn.dropout import HEAD_DROPOUT, Dropout
 from bertkit.nn.init import initialize
-from bertkit.objectives._word_positions import count_correct, sum_losses
+from bertkit.objectives._word_positions import WordTagging
 
 
-class TokenClassification(Objective):
+class TokenClassification(WordTagging):
     """Dropout and one linear layer on every token; tags are predicted independently, without a CRF.
 
     ``forward`` returns ``logits`` (B, T, C). Labels (B, T) are IGNORE on every token that does not begin a word.
     """
 
     label = "tags"
-    reads_pooled = False
     HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "classifier.weight": ("classifier.weight",),
         "classifier.bias": ("classifier.bias",),
@@ -40,16 +38,6 @@ class TokenClassification(Objective):
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (B, T, C)."""
         return {"logits": self.classifier(self.dropout(states.apply_head(states.hidden_states)))}
-
-    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """Cross-entropy, summed over the words."""
-        total = sum_losses(outputs["logits"], batch.labels[self.label])
-        return {self.label: LossTerm(total, self.counts(batch)[self.label])}
-
-    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``tags_accuracy``: words whose highest logit is that of the label."""
-        right = count_correct(outputs["logits"], batch.labels[self.label])
-        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[TokenClassification, Batch]:

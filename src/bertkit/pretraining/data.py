@@ -19,13 +19,13 @@ LEAST_DOCUMENTS = 2
 class PretrainingData:
     """The training and held-out splits of the DATA folders, and the tokenizer that made them.
 
-    ``also`` is the held-out split of another folder, which is evaluated too.
+    ``second_heldout`` is the held-out split of another folder, which is evaluated too.
     """
 
     train: Mixture
     heldout: Mixture
     tokenizer: SubwordTokenizer
-    also: Mixture | None = None
+    second_heldout: Mixture | None = None
 
     @classmethod
     def open(cls, run: PretrainRun) -> PretrainingData:
@@ -38,11 +38,11 @@ class PretrainingData:
             train=train,
             heldout=Mixture.open(run.corpora, "heldout"),
             tokenizer=train.corpora[0].load_tokenizer(),
-            also=None if run.also_evaluate is None else _open_also(run.also_evaluate, train.corpora[0]),
+            second_heldout=None if run.also_evaluate is None else _open_second(run.also_evaluate, train.corpora[0]),
         )
 
 
-def _open_also(folder: Path, train: Corpus) -> Mixture:
+def _open_second(folder: Path, train: Corpus) -> Mixture:
     corpus = Corpus.open(folder, "heldout")
     check_same_tokenizer(corpus, train)
     if corpus.num_documents < LEAST_DOCUMENTS:

@@ -26,7 +26,7 @@ _BEFORE = "before"
 _LARGEST_EXPONENT = math.log(sys.float_info.max)
 """A diverged model can have a larger loss; JSON, in which the record of a run is written, has no infinity."""
 
-ALSO = "also_"
+_SECOND = "also_"
 """The names of what was measured on the second folder begin with this."""
 
 
@@ -45,7 +45,7 @@ def evaluate_heldout(
         raise BertkitError(f"the held-out loss is not finite at step {job.state.step}. Lower --set optimizer.lr.")
     for objective in job.state.model.objectives.values():
         assert isinstance(objective, Objective)
-        for label in (objective.label, f"{ALSO}{objective.label}"):
+        for label in (objective.label, f"{_SECOND}{objective.label}"):
             if objective.predicts_vocabulary and measured.get(label, math.inf) < _LARGEST_EXPONENT:
                 measured[f"{label}_perplexity"] = math.exp(measured[label])
     mark = {_BEFORE: True} if is_before else {}
@@ -66,7 +66,7 @@ def measure_losses(
     """
     measured: dict[str, float] = {}
     with job.state.averaged():
-        for prefix, source in (("", phase.heldout), (ALSO, phase.also)):
+        for prefix, source in (("", phase.heldout), (_SECOND, phase.second_heldout)):
             if source is not None:
                 measured |= {f"{prefix}{name}": value for name, value in _measure(job, phase, source, report).items()}
     return measured

@@ -14,6 +14,8 @@ from bertkit.data.cooccurrence import LEAST_TOKENS
 from bertkit.data.mixture import Mixture
 from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.errors import usage_error
+from bertkit.machine.device import default_device
+from bertkit.machine.energy import EnergyMeter
 from bertkit.model import Model
 from bertkit.pretraining.data import LEAST_DOCUMENTS, PretrainingData
 from bertkit.pretraining.from_model import load_initial_weights
@@ -29,10 +31,8 @@ from bertkit.text.words import WordLevel
 from bertkit.training import sharding
 from bertkit.training.averaging import WeightAverage
 from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup
-from bertkit.training.energy import EnergyMeter
 from bertkit.training.fit import TrainingState
 from bertkit.training.optimizer import build_optimizer
-from bertkit.training.precision import default_device
 
 _KINDS: Mapping[type[WordPiece | BPE | ByteLevelBPE | WordLevel], str] = {
     WordPiece: "wordpiece",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from bertkit.machine.device import default_device
+from bertkit.machine.interrupts import Interrupted, Interrupts
 from bertkit.pretraining.heldout import evaluate_before, evaluate_heldout, last_evaluation
 from bertkit.pretraining.job import PretrainingJob
 from bertkit.pretraining.phases import Phase
@@ -13,8 +15,6 @@ from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder
 from bertkit.training.fit import Step, fit
 from bertkit.training.flops import count_flops, peak_flops
-from bertkit.training.interrupts import Interrupted, Interrupts
-from bertkit.training.precision import default_device
 
 
 def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> dict[str, float]:

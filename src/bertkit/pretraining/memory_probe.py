@@ -15,11 +15,11 @@ from pathlib import Path
 import torch
 
 from bertkit.errors import BertkitError
+from bertkit.machine.device import default_device
 from bertkit.pretraining.model_size import affordable_tokens
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.trial_steps import train_briefly, with_enough_steps
 from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError
-from bertkit.training.precision import default_device
 
 _STEPS, _EVALUATIONS = 12, 8
 """Training steps and batches of held-out rows after which the heap of a BERT has nearly stopped growing."""

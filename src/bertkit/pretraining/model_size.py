@@ -9,12 +9,13 @@ import torch
 from bertkit.encoder_types import Transformer
 from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.errors import usage_error
+from bertkit.machine.device import default_device
+from bertkit.machine.memory import total_memory
+from bertkit.machine.precision import measure_matmul_speed
 from bertkit.model import Model
 from bertkit.pretraining.job import build_pretraining_model
 from bertkit.pretraining.record import PretrainRun
 from bertkit.training.distributed import world_size
-from bertkit.training.memory import total_memory
-from bertkit.training.precision import default_device, measure_matmul_speed
 
 _PARAMETER_BYTES, _SHARDED_BYTES = 12, 4
 """Of a weight with its gradient and one moment at least. Where these are sharded, each process still builds the whole

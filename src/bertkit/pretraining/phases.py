@@ -21,13 +21,13 @@ class Phase:
     """Steps ``first`` to ``until`` (exclusive) on rows of one length, and the held-out rows of that length.
 
     In a timed run ``first`` and ``until`` are seconds. The epochs of ``source`` are counted from step ``first_step``.
-    ``also`` are the held-out rows of the second folder. In a phase with ``heads_only`` the encoder is frozen.
+    ``second_heldout`` are the held-out rows of the second folder. In a phase with ``heads_only`` the encoder is frozen.
     """
 
     plan: Plan
     source: Source
     heldout: Source | None
-    also: Source | None
+    second_heldout: Source | None
     first: float
     until: float
     first_step: int
@@ -69,11 +69,11 @@ def build_phases(run: PretrainRun, data: PretrainingData) -> list[Phase]:
             plan=plan,
             source=source(data.train, seq_length, run.seed),
             heldout=heldout(data.heldout, seq_length),
-            also=heldout(data.also, seq_length),
+            second_heldout=heldout(data.second_heldout, seq_length),
             first=first,
             until=until,
-            # The first step of a phase that begins at a certain second is not known before; its rows go on counting.
-            # Those of the first phase go on counting after new heads, too.
+            # The first step of a phase that begins at a certain second is not known before: its rows continue those
+            # of the phase before, as the rows of the first phase continue those of new heads.
             first_step=0 if run.is_timed or first == begin else int(first),
             restarts=restarts,
         )

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertkit.data.mixture import Mixture
+from bertkit.machine.device import default_device
+from bertkit.machine.memory import available_memory
+from bertkit.machine.precision import choose_precision
 from bertkit.pretraining.memory_probe import estimate_peak
 from bertkit.pretraining.model_size import affordable_tokens, count_parameters
 from bertkit.pretraining.record import PretrainRun
@@ -15,8 +18,6 @@ from bertkit.pretraining.run import check_settings
 from bertkit.pretraining.trial_steps import measure_phases
 from bertkit.report.progress import Progress, describe_duration
 from bertkit.results import Result
-from bertkit.training.memory import available_memory
-from bertkit.training.precision import choose_precision, default_device
 
 _SECONDS_TO_MEASURE = 5.0
 """Steps that take longer are timed with fewer rows."""

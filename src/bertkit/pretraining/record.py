@@ -12,6 +12,7 @@ from bertkit.contracts import EncoderConfig
 from bertkit.encoder_types import context_of, find_architecture, name_architecture
 from bertkit.errors import data_error, usage_error
 from bertkit.lookup import names_from_a_file
+from bertkit.machine.precision import Precision
 from bertkit.ranges import (
     BatchSize,
     LearningRate,
@@ -29,7 +30,6 @@ from bertkit.ranges import (
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.averaging import AveragingConfig
 from bertkit.training.optimizer import OptimizerConfig
-from bertkit.training.precision import Precision
 from bertkit.training.schedule import ScheduleConfig
 
 _CONTEXTS = {
@@ -132,7 +132,10 @@ class PretrainRun:
     @property
     def heads_until(self) -> float:
         """Where the training of new heads alone ends: a step, or in a timed run a second."""
-        return self.head_share * 60 * (self.minutes or 0) if self.is_timed else int(self.head_share * (self.steps or 1))
+        if self.is_timed:
+            return self.head_share * 60 * (self.minutes or 0)
+        steps = self.steps or 1
+        return min(max(1, int(self.head_share * steps)), steps - 1) if self.head_share else 0
 
     @property
     def is_timed(self) -> bool:

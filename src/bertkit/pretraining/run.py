@@ -14,6 +14,9 @@ from bertkit.checkpoint import training_state as store
 from bertkit.config import Setting
 from bertkit.data.mixture import Mixture
 from bertkit.errors import usage_error
+from bertkit.machine.device import default_device, device_record
+from bertkit.machine.interrupts import Interrupts
+from bertkit.machine.precision import choose_precision
 from bertkit.pretraining.card import data_fingerprints, write_pretraining_card
 from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.defaults import fits_neighbour_heads
@@ -32,8 +35,6 @@ from bertkit.runs import RunFolder, read_metrics, read_run
 from bertkit.storage.atomic import require_space
 from bertkit.task_types.pretraining import DataReport
 from bertkit.training.distributed import ProcessGroup, join_process_group, world_size
-from bertkit.training.interrupts import Interrupts
-from bertkit.training.precision import choose_precision, default_device, device_record
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -17,12 +17,12 @@ from bertkit.errors import BertkitError
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult
 from bertkit.finetuning.run import finetune
+from bertkit.machine.device import default_device
 from bertkit.options.job import ProgressMode
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import PretrainResult, pretrain
 from bertkit.report.progress import Progress
 from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError, count_cores
-from bertkit.training.precision import default_device
 
 _MOST_PROCESSES = 4
 """More processes exchange gradients for longer than they compute."""

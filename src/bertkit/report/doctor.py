@@ -12,18 +12,12 @@ import torch
 
 from bertkit._version import __version__
 from bertkit.errors import count_of
+from bertkit.machine.device import default_device, explain_device
+from bertkit.machine.memory import host_memory
+from bertkit.machine.precision import Precision, choose_precision, explain_precision, measure_matmul_speed
+from bertkit.machine.processor import processor_name
 from bertkit.nn import amx, fused
 from bertkit.storage.subprocess_worker import count_cores
-from bertkit.training.memory import host_memory
-from bertkit.training.precision import (
-    Precision,
-    choose_precision,
-    default_device,
-    explain_device,
-    explain_precision,
-    measure_matmul_speed,
-)
-from bertkit.training.processor import processor_name
 
 _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy", "msgspec", "cyclopts", "matplotlib", "scikit-learn")
 

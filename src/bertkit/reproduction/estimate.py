@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 import torch
 
 from bertkit.batch import IGNORE, Batch
+from bertkit.machine.device import default_device
+from bertkit.machine.precision import choose_precision, measure_matmul_speed
 from bertkit.pretraining.model_size import sketch_model
 from bertkit.pretraining.record import PretrainRun
 from bertkit.report.progress import describe_duration
 from bertkit.report.tables import markdown_table
 from bertkit.reproduction.pretrainings import Pretraining, match_parameters
 from bertkit.training.flops import count_flops
-from bertkit.training.precision import choose_precision, default_device, measure_matmul_speed
 
 _EXPECTED_SHARE_OF_SPEED = 0.5
 

@@ -79,12 +79,21 @@ async def _explain(service: Service, model: ServedModel, text: str, pair: str | 
     try:
         if service.state.explanations > _MOST_WAITING:
             raise overloaded(1.0)
-        async with asyncio.timeout(service.limits.seconds), service.explaining:
-            return await asyncio.to_thread(explain, model.pipeline, text, pair)
+        async with asyncio.timeout(service.limits.seconds):
+            await service.explaining.acquire()
+            return await asyncio.shield(asyncio.ensure_future(_compute(service, model, text, pair)))
     except BertkitError as error:
         raise unable(str(error).replace(str(model.pipeline.folder), model.name)) from error
     finally:
         service.state.explanations -= 1
+
+
+async def _compute(service: Service, model: ServedModel, text: str, pair: str | None) -> Saliency:
+    """The explanation; the next one may begin when the thread ends, though the request may have ended long before."""
+    try:
+        return await asyncio.to_thread(explain, model.pipeline, text, pair)
+    finally:
+        service.explaining.release()
 
 
 def _read(call: Call) -> tuple[ServedModel, str, str | None]:

@@ -40,11 +40,19 @@ async def classify_zero_shot(
     logits = np.array([mean_output(result.outputs, "logits") for result in results])
     entailed = logits[:, names.index(_ENTAILMENT)]
     if several or len(labels) == 1:
-        other = names.index(_CONTRADICTION) if _CONTRADICTION in names else 1 - names.index(_ENTAILMENT)
-        pairs = np.stack([logits[:, other], entailed], axis=1)
+        pairs = np.stack([logits[:, find_opposite(model, names)], entailed], axis=1)
         scores = [activate(pair, "softmax")[1] for pair in pairs]
     else:
         scores = activate(entailed, "softmax")
     best = max(scores)
     ranked = [LabelScore(label, each, each == best) for label, each in zip(labels, scores, strict=True)]
     return sorted(ranked, key=lambda each: -each.score)
+
+
+def find_opposite(model: ServedModel, names: Sequence[str]) -> int:
+    """The place of the label that says the opposite of "entailment": contradiction, or the other one of two."""
+    if _CONTRADICTION in names:
+        return names.index(_CONTRADICTION)
+    if len(names) != 2:
+        raise unable(f'the model "{model.name}" decides no label alone: it has no label "{_CONTRADICTION}"')
+    return 1 - names.index(_ENTAILMENT)

@@ -20,6 +20,7 @@ from bertkit.batch import Feature
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.data.batches import FeatureSource, batch_indices, batches_in_epoch
 from bertkit.errors import usage_error
+from bertkit.machine.precision import Precision, autocast
 from bertkit.model import Model
 from bertkit.optional import require
 from bertkit.options.speed import BenchFinetuneOptions, TrainingPeer
@@ -28,7 +29,6 @@ from bertkit.task_types import FileTask
 from bertkit.task_types.text_classification import TextClassificationTask
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer
-from bertkit.training.precision import Precision, autocast
 
 _OPTIMIZER = OptimizerConfig(lr=5e-5, bias_correction=True)
 _ENDLESS = 1_000_000_000

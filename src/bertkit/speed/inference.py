@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bertkit.machine.processor import processor_name
 from bertkit.options.speed import InferencePeer
 from bertkit.speed.inference_systems import Embed, EmbedMaker, own_systems, peer_systems
 from bertkit.speed.rounds import add_peers, choose_clock, clock_name, in_processes
-from bertkit.training.processor import processor_name
 
 _LONGEST_JOIN = 16
 _SINGLE_TEXTS = 30

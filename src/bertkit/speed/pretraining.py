@@ -19,6 +19,8 @@ from torch import Tensor, nn
 from bertkit.batch import Batch
 from bertkit.contracts import Objective
 from bertkit.encoders.bert import Bert, BertConfig, size
+from bertkit.machine.memory import disable_malloc_trim
+from bertkit.machine.precision import Precision, autocast
 from bertkit.model import Model
 from bertkit.objective_settings import Masking
 from bertkit.objectives.mlm import MaskedLanguageModel, mask_tokens
@@ -28,8 +30,6 @@ from bertkit.options.speed import BenchPretrainOptions, TrainingPeer
 from bertkit.rng import CounterRng
 from bertkit.speed.rounds import EXTRA, OWN, SpeedComparison, StepMaker, add_peers, clock_name, compare, time_steps
 from bertkit.training.flops import count_flops
-from bertkit.training.memory import disable_malloc_trim
-from bertkit.training.precision import Precision, autocast
 
 VOCABULARY = 30522
 CLS, SEP, MASK = 101, 102, 103

@@ -13,8 +13,8 @@ from typing import TypeVar
 import torch
 
 from bertkit.errors import BertkitError
+from bertkit.machine.processor import processor_name
 from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError
-from bertkit.training.processor import processor_name
 
 OWN = "bertkit"
 """With this the names of bertkit's own systems begin."""

@@ -25,6 +25,7 @@ from bertkit.errors import DivergenceError
 from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.run import begin_run, run_seeds, settings_record
+from bertkit.machine.interrupts import Interrupted, Interrupts
 from bertkit.report.plots import plot_sweep
 from bertkit.report.progress import Progress
 from bertkit.report.tables import summarize_scores
@@ -35,7 +36,6 @@ from bertkit.storage.atomic import TEMPORARY_PREFIX, remove_folder
 from bertkit.sweeps.optuna_trials import Sampler, Trials, load_optuna
 from bertkit.sweeps.results import FAILED, PointResult, SweepResult, format_settings, read_point, write_table
 from bertkit.sweeps.search_space import Axis, Point, check_points, grid_points
-from bertkit.training.interrupts import Interrupted, Interrupts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -106,7 +106,7 @@ class FileTask(Task[E, P]):
         return self, predictions
 
     def reconsider(self, prediction: P) -> P:
-        """The prediction of another task of this type as an answer to this one; its thresholds keep their say."""
+        """The prediction of another task of this type as an answer to this one; that task's thresholds remain."""
         return prediction
 
     def score_parts(self, examples: Iterable[E], predictions: Iterable[P]) -> list[ClassScore]:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
+import numpy as np
+
 from bertkit.batch import IGNORE, Feature, Label
 from bertkit.contracts import Encoder, Objective, OutputArrays
 from bertkit.errors import data_error
@@ -26,6 +28,9 @@ from bertkit.task_types.text_task import (
     prediction_record,
     predictions_of,
 )
+
+_NEAREST_TO_IGNORE = float(np.nextafter(np.float32(IGNORE), np.float32(0)))
+"""What a number of exactly -100 is trained as, which would otherwise count as no label; labels are in float32."""
 
 _SCORES: Mapping[str, Callable[[Sequence[float], Sequence[float]], float]] = {"pearson": pearson, "spearman": spearman}
 
@@ -81,8 +86,10 @@ class RegressionTask(TextTask):
     def encode_label(self, label: Answer | None) -> dict[str, Label]:
         """The number on the scale that the model learns."""
         assert label is None or isinstance(label, int | float)
-        scaled = float(IGNORE) if label is None else (float(label) - self.numbers.origin) / self.numbers.unit
-        return {Regression.label: scaled}
+        if label is None:
+            return {Regression.label: float(IGNORE)}
+        scaled = (float(label) - self.numbers.origin) / self.numbers.unit
+        return {Regression.label: _NEAREST_TO_IGNORE if scaled == IGNORE else scaled}
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """An untrained regressor."""

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.batch import IGNORE, Feature, Token
+from bertkit.batch import IGNORE, WORD_STARTS, Feature, Token
 from bertkit.contracts import Tokenizer, Tokens
 from bertkit.data.features import assemble
-from bertkit.objectives.feature_tagging import WORD_STARTS
 from bertkit.task_types.tag_reader import TagExample
 from bertkit.task_types.windows import assign_windows, window_starts
 

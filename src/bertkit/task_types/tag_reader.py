@@ -46,9 +46,9 @@ class TagExample:
     @cached_property
     def places(self) -> list[tuple[int, int]]:
         """The characters of each word in the text."""
-        found, end = [], 0
+        text, found, end = self.first, [], 0
         for word in self.words:
-            start = self.first.index(word, end)
+            start = text.index(word, end)
             end = start + len(word)
             found.append((start, end))
         return found

@@ -1,1 +1,1 @@
-"""Training: the loop, optimizers, schedules, precision, several processes, and what a step costs."""
+"""Training: the loop, optimizers, schedules, several processes, and what a step costs."""

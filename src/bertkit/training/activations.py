@@ -106,7 +106,8 @@ class CachedEncoder(Encoder):
         """Run the encoder on the rows of ``missing`` (key -> row of ``batch``) and add them to the cache."""
         rows = list(missing.values())
         part = Batch(batch.input_ids[rows], batch.segment_ids[rows], batch.attention_mask[rows], labels={})
-        with torch.no_grad():
+        # In float32 whatever the precision of the training: predictions read the same cache.
+        with torch.no_grad(), torch.autocast(device.type, enabled=False):
             layers = torch.stack(self._encoder[0](part.to(device), output_hidden_states=True).layers).half().cpu()
         for index, (key, row) in enumerate(missing.items()):
             self._activations.write(key, layers[:, index, selected[row]].numpy())

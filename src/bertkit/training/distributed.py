@@ -26,9 +26,9 @@ from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
 from bertkit.errors import BertkitError, usage_error
+from bertkit.machine.device import default_device
 from bertkit.ranges import Range
 from bertkit.rng import CounterRng
-from bertkit.training.precision import default_device
 
 TIMEOUT = timedelta(minutes=10)
 """How long a process waits for one that hangs. A process that has died is noticed at once."""

@@ -12,8 +12,8 @@ from torch import nn
 
 from bertkit.contracts import BatchSource, Stateful
 from bertkit.data.batches import OrderedSource
+from bertkit.machine.precision import Precision, autocast
 from bertkit.model import Model
-from bertkit.training.precision import Precision, autocast
 
 
 @contextmanager

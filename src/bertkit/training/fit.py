@@ -22,12 +22,12 @@ from bertkit.batch import IGNORE, Batch, LossTerms
 from bertkit.contracts import BatchSource, ScheduledSource, Stateful
 from bertkit.data.batches import batch_indices, batches_in_epoch, prefetch
 from bertkit.errors import DivergenceError
+from bertkit.machine.memory import disable_malloc_trim
+from bertkit.machine.precision import Precision, autocast
 from bertkit.model import Model
 from bertkit.training.averaging import WeightAverage
 from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup, full_tensor
-from bertkit.training.memory import disable_malloc_trim
 from bertkit.training.optimizer import OptimizerConfig, load_named_state, named_state, set_lr
-from bertkit.training.precision import Precision, autocast
 from bertkit.training.schedule import ScheduleConfig, lr_factor
 
 _MAX_SKIPPED_IN_A_ROW = 10
@@ -177,8 +177,8 @@ def fit(
     """Train from ``state.step`` to ``until``; the epochs of ``source`` are counted from ``first_step``.
 
     With ``plan.total_seconds`` training ends with the first step that ends after ``until`` seconds. The learning rate
-    of a step, and the masking of a batch that is made in it, follow from ``state.elapsed`` at the end of the step
-    before. So a step is a function of the state before it, also after a resume; how many steps fit is up to the clock.
+    follows from ``state.elapsed`` before a step, masking from that when its batch is made: so, without threads that do
+    so ahead, a step is a function of the state before it, also after a resume. How many fit is up to the clock.
 
     All processes of ``group`` call this together, on the same global batches as a single process would use, and
     report the same losses. A single process draws dropout from torch's generator, whose state is in a checkpoint. Each

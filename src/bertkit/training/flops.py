@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 
 from bertkit.batch import Batch
+from bertkit.machine.precision import Precision, measure_matmul_speed
 from bertkit.model import Model
-from bertkit.training.precision import Precision, measure_matmul_speed
 
 _PEAKS = {
     "B200": 2250e12,

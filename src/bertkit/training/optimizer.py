@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.errors import usage_error
+from bertkit.machine.precision import Precision
 from bertkit.ranges import LearningRate, NonNegativeFloat, PositiveFloat, Share, ShareBelowOne, check_ranges
 from bertkit.training.lamb import Lamb
 from bertkit.training.muon import Muon, find_hidden_matrices
-from bertkit.training.precision import Precision
 
 _UNCORRECTED_STEP = 1.0e9
 """0.999^(1e9) is 0, and adding 1 to 1e9 in float32 changes nothing."""

@@ -38,7 +38,7 @@ def available_memory(device: torch.device) -> int | None:
 
 
 def disable_malloc_trim() -> bool:
-    """Make glibc keep large blocks after they are freed; False where there is no glibc.
+    """Make glibc keep large blocks after they are freed; False where it does not.
 
     glibc returns a freed large block to the system, and the next step faults its pages in again, 4 KB at a time: a
     sixth of a BERT-mini training step on a CPU. The process stays as large as its largest step, which training needs
@@ -49,5 +49,7 @@ def disable_malloc_trim() -> bool:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:  # musl
         return False
-    # Blocks up to 1 GiB come from the heap, and the heap is never trimmed (2^31 - 1 is the largest int).
-    return bool(mallopt(_M_MMAP_THRESHOLD, 1 << 30) and mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1))
+    # Blocks up to 1 GiB come from the heap, or up to 32 MiB, the most that older versions of glibc accept; and the heap
+    # is never trimmed (2^31 - 1 is the largest int).
+    has_threshold = mallopt(_M_MMAP_THRESHOLD, 1 << 30) or mallopt(_M_MMAP_THRESHOLD, 32 << 20)
+    return bool(mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1) and has_threshold)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
 import platform
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from bertkit.training.memory import available_memory, host_memory
+from bertkit.machine.memory import available_memory, disable_malloc_trim, host_memory
 
 PROGRAM = """
 import resource
 import torch
-from bertkit.training.memory import disable_malloc_trim
+from bertkit.machine.memory import disable_malloc_trim
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -33,6 +35,21 @@ def test_without_trimming_large_blocks_fault_no_pages_again() -> None:
     before, disabled, after = int(answer[0]), answer[1], int(answer[2])
     assert disabled == "True"
     assert after < before / 10
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the C library of another system has no such setting")
+def test_an_older_glibc_gets_the_largest_threshold_that_it_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
+    accepted = []
+
+    def mallopt(parameter: int, value: int) -> int:
+        if parameter == -3 and value > 32 << 20:  # of the threshold from which blocks come from mmap
+            return 0
+        accepted.append((parameter, value))
+        return 1
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=mallopt))
+    assert disable_malloc_trim()
+    assert accepted == [(-3, 32 << 20), (-1, (1 << 31) - 1)]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc/meminfo")

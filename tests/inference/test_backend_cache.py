@@ -5,22 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.inference import path_cache
-from bertkit.inference.path_cache import PathCache
+from bertkit.inference import backend_cache
+from bertkit.inference.backend_cache import BackendCache
 
 
 def test_what_was_remembered_is_found_by_another_process(tmp_path: Path) -> None:
-    PathCache(tmp_path / "a" / "paths.json").remember("float32 384/12/1536", "oneDNN")
-    PathCache(tmp_path / "a" / "paths.json").remember("bfloat16 384/12/1536", "PyTorch")
-    again = PathCache(tmp_path / "a" / "paths.json")
+    BackendCache(tmp_path / "a" / "backends.json").remember("float32 384/12/1536", "oneDNN")
+    BackendCache(tmp_path / "a" / "backends.json").remember("bfloat16 384/12/1536", "PyTorch")
+    again = BackendCache(tmp_path / "a" / "backends.json")
     assert (again.find("float32 384/12/1536"), again.find("bfloat16 384/12/1536")) == ("oneDNN", "PyTorch")
     assert again.find("float32 768/12/3072") is None
 
 
 def test_what_another_machine_measured_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = PathCache(tmp_path / "paths.json")
+    cache = BackendCache(tmp_path / "backends.json")
     cache.remember("float32", "oneDNN")
-    monkeypatch.setattr(path_cache, "processor_name", lambda: "another chip")
+    monkeypatch.setattr(backend_cache, "processor_name", lambda: "another chip")
     assert cache.find("float32") is None
     cache.remember("float32", "PyTorch")
     monkeypatch.undo()
@@ -29,7 +29,7 @@ def test_what_another_machine_measured_is_not_used(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '"x"', "{}", "\x00\xff"])
 def test_a_damaged_file_counts_as_empty_and_is_replaced(tmp_path: Path, content: str) -> None:
-    cache = PathCache(tmp_path / "paths.json")
+    cache = BackendCache(tmp_path / "backends.json")
     cache.file.write_text(content, encoding="latin-1")
     assert cache.find("float32") is None
     cache.remember("float32", "oneDNN")
@@ -37,7 +37,7 @@ def test_a_damaged_file_counts_as_empty_and_is_replaced(tmp_path: Path, content:
 
 
 def test_values_of_another_type_are_not_used(tmp_path: Path) -> None:
-    cache = PathCache(tmp_path / "paths.json")
+    cache = BackendCache(tmp_path / "backends.json")
     cache.remember("float32", "oneDNN")
     text = cache.file.read_text(encoding="utf-8")
     for damaged in (text.replace('"oneDNN"', "7"), text.replace('{\n    "float32": "oneDNN"\n  }', "[]")):
@@ -48,17 +48,17 @@ def test_values_of_another_type_are_not_used(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    cache = PathCache(tmp_path / "file" / "paths.json")
+    cache = BackendCache(tmp_path / "file" / "backends.json")
     cache.remember("float32", "oneDNN")
     assert cache.find("float32") is None
 
 
 def test_the_file_is_in_the_cache_folder_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert PathCache.of_user().file == tmp_path / "bertkit" / "paths.json"
+    assert BackendCache.of_user().file == tmp_path / "bertkit" / "backends.json"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
-    assert PathCache.of_user().file == tmp_path / "home" / ".cache" / "bertkit" / "paths.json"
+    assert BackendCache.of_user().file == tmp_path / "home" / ".cache" / "bertkit" / "backends.json"
 
 
 def test_without_a_home_the_file_is_a_temporary_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,4 +68,4 @@ def test_without_a_home_the_file_is_a_temporary_one(tmp_path: Path, monkeypatch:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", no_home)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert PathCache.of_user().file == tmp_path / "bertkit" / "paths.json"
+    assert BackendCache.of_user().file == tmp_path / "bertkit" / "backends.json"

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from bertkit.training.interrupts import Interrupted, Interrupts
+from bertkit.machine.interrupts import Interrupted, Interrupts
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

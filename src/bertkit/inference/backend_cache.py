@@ -1,4 +1,4 @@
-"""The file that remembers which path was the fastest, for this processor and these libraries."""
+"""The file that remembers which backend was the fastest, for this processor and these libraries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import torch
 
 from bertkit._version import __version__
 from bertkit.errors import BertkitError
+from bertkit.machine.processor import processor_name
 from bertkit.storage.atomic import make_folder, read_object, write_json
 from bertkit.storage.user_cache import user_cache
-from bertkit.training.processor import processor_name
 
 
 @dataclass(frozen=True, slots=True)
-class PathCache:
-    """A JSON file: processor and versions -> size of the model -> fastest path.
+class BackendCache:
+    """A JSON file: processor and versions -> size of the model -> fastest backend.
 
     What another machine or another version measured is not used. A damaged file counts as empty, and a file that cannot
     be written is measured again by the next process.
@@ -27,9 +27,9 @@ class PathCache:
     file: Path
 
     @staticmethod
-    def of_user() -> PathCache:
+    def of_user() -> BackendCache:
         """The file in ``$XDG_CACHE_HOME`` or ``~/.cache``; without a home, in the folder of temporary files."""
-        return PathCache((user_cache() or Path(tempfile.gettempdir()) / "bertkit") / "paths.json")
+        return BackendCache((user_cache() or Path(tempfile.gettempdir()) / "bertkit") / "backends.json")
 
     def find(self, key: str) -> str | None:
         """What was remembered under ``key`` on this machine."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.training.processor import processor_name
+from bertkit.machine.processor import processor_name
 
 
 def test_the_processor_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:

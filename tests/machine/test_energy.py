@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.training.energy import EnergyMeter
+from bertkit.machine.energy import EnergyMeter
 
 
 def write_zone(folder: Path, name: str, microjoules: int, most: int = 999_999_999) -> None:

@@ -1,0 +1,1 @@
+"""What the computer has and does: processor, devices, number formats, memory, energy, and signals to the process."""

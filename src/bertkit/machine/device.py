@@ -1,0 +1,90 @@
+"""Which device computes: the CPU or a GPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, get_args
+
+import torch
+
+from bertkit.errors import usage_error
+
+Device = Literal["auto", "cpu", "cuda"]
+
+DEVICE = "BERTKIT_DEVICE"
+"""Environment variable: the device that models run on."""
+
+_DRIVER = Path("/proc/driver/nvidia")
+_REMEDY = "install a build of PyTorch for your GPU from pytorch.org"
+
+
+@contextmanager
+def use_device(device: str) -> Iterator[None]:
+    """Let models run on ``device`` within this context, also in processes that are started there.
+
+    ``auto`` changes nothing. The choice is that of the whole process: threads cannot have different ones. Raises a
+    usage error for anything that is no ``Device``.
+    """
+    _check_device("device", device)
+    before = os.environ.get(DEVICE)
+    try:
+        if device != "auto":
+            os.environ[DEVICE] = device
+            default_device()  # raises at once where there is no such device
+        yield
+    finally:
+        if before is not None:
+            os.environ[DEVICE] = before
+        elif device != "auto":
+            del os.environ[DEVICE]
+
+
+def default_device() -> torch.device:
+    """The device that was chosen; else the first CUDA device, or the CPU where there is none."""
+    chosen = _chosen_device()
+    if chosen == "cuda" and not torch.cuda.is_available():
+        raise usage_error(f"no GPU can be used: {_explain_missing_gpu()}. Leave out --device cuda, or {_REMEDY}.")
+    return torch.device("cuda" if chosen != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def explain_device() -> str:
+    """The reason for the result of ``default_device``."""
+    if _chosen_device() != "auto":
+        return f"{_chosen_device()} was chosen"
+    return "the first GPU" if torch.cuda.is_available() else f"no GPU is seen: {_explain_missing_gpu()}"
+
+
+def device_record() -> dict[str, str]:
+    """The device and the reason for it, for the record of a run."""
+    device = default_device()
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+    return {"device": device.type, "name": name, "reason": explain_device()}
+
+
+def _chosen_device() -> Device:
+    return _check_device(DEVICE, os.environ.get(DEVICE) or "auto")
+
+
+def _check_device(name: str, value: str) -> Device:
+    """``value`` if it is a device; else a usage error that names the setting."""
+    for device in get_args(Device):
+        if value == device:
+            return device  # type: ignore[no-any-return]
+    raise usage_error(f"{name} is {value}; it must be {', '.join(get_args(Device))}.")
+
+
+def _explain_missing_gpu() -> str:
+    if torch.version.cuda is None and torch.version.hip is None:
+        return f"PyTorch {torch.__version__} is a build for CPUs"
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
+        return "CUDA_VISIBLE_DEVICES hides every GPU"
+    if torch.version.hip is None and not _DRIVER.exists():
+        return "no driver of NVIDIA is loaded"
+    try:
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+    except RuntimeError as error:
+        return " ".join(str(error).split()).rstrip(".")
+    return "PyTorch finds none"
