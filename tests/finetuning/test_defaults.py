@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from tests.tiny_bert import make_encoder, make_tokenizer
 
-from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.model_folder import ModelFolder, has_pooler, save_model
 from bertkit.config import Setting, apply
+from bertkit.finetuning import defaults
 from bertkit.finetuning.defaults import (
     SMALL_MODELS,
     FinetuneProfile,
@@ -21,7 +23,9 @@ from bertkit.finetuning.defaults import (
 )
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.word_models import list_word_models
-from bertkit.task_types import FileTask
+from bertkit.model import Model
+from bertkit.task_types import FileTask, SimilarityTask
+from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.tasks import squad
 from bertkit.tasks.conll2003 import conll2003
 from bertkit.tasks.glue import cola, mrpc, rte, sst2, stsb
@@ -124,7 +128,9 @@ def bert(folder: Path, layers: int, hidden: int) -> ModelFolder:
     )
 
 
-@pytest.mark.parametrize(("layers", "hidden", "small"), [(2, 128, True), (4, 256, True), (12, 768, False)])
+@pytest.mark.parametrize(
+    ("layers", "hidden", "small"), [(2, 128, True), (4, 512, True), (6, 384, True), (8, 512, False)]
+)
 def test_large_models_have_the_published_settings(tmp_path: Path, layers: int, hidden: int, small: bool) -> None:
     folder = bert(tmp_path, layers, hidden)
     assert count_layer_parameters(folder) == 12 * layers * hidden**2
@@ -158,6 +164,27 @@ def test_the_head_of_a_small_model_fits_its_task(tmp_path: Path) -> None:
     assert head(mrpc) == {"task.pooling": "mean", "task.pair_head": True}
     assert head(sst2) == {"task.pooling": "mean"}
     assert head(swag) == head(conll2003) == head(squad.v1) == {}
+
+
+def test_a_larger_model_keeps_a_pooler_that_other_libraries_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(defaults, "_SMALLEST", 0)
+    tokenizer = make_tokenizer()
+    encoder = make_encoder(tokenizer)
+    for name, objectives in (("fast", ("mlm",)), ("paper", ("mlm", "nsp"))):
+        model = Model(encoder, PretrainingTask(objectives=objectives).build_objectives(encoder))
+        save_model(tmp_path / name, model, tokenizer, metadata={"kind": "pretrain"})
+    fast, paper = (ModelFolder.open(tmp_path / name) for name in ("fast", "paper"))
+    assert (has_pooler(fast), has_pooler(paper)) == (False, True)
+    assert small_model_settings(fast, mrpc, 2_000)["task.pair_head"]
+    assert not {"task.pooling", "task.pair_head"} & small_model_settings(paper, mrpc, 2_000).keys()
+
+
+def test_vectors_of_texts_have_the_published_rate_but_in_the_smallest_models(tmp_path: Path) -> None:
+    vectors = SimilarityTask(name="pairs")
+    assert small_model_settings(bert(tmp_path / "mini", 4, 256), vectors, 2_000)["optimizer.lr"] == 3e-4
+    assert "optimizer.lr" not in small_model_settings(bert(tmp_path / "small", 4, 512), vectors, 2_000)
 
 
 def test_a_small_modernbert_has_the_same_heads(tmp_path: Path) -> None:

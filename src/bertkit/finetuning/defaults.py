@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeVar
 
-from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.model_folder import ModelFolder, has_pooler
 from bertkit.contracts import LayerStack
 from bertkit.encoder_types import context_of
-from bertkit.task_types import FileTask, MultipleChoiceTask, RegressionTask, TextTask
+from bertkit.task_types import FileTask, MultipleChoiceTask, RegressionTask, SimilarityTask, TextTask
 from bertkit.tasks.glue import cola, mrpc, qqp, rte, stsb
 
 Value = TypeVar("Value")
@@ -123,8 +123,11 @@ def finetuning_profile_settings(profile: FinetuneProfile, task: FileTask) -> dic
 SMALL_MODELS = "default for small models"
 """The origin of measured settings in the record of a run."""
 
-_LEARNING_RATES: Mapping[int, float] = {5_000_000: 3e-4}
-"""Largest number of parameters in the layers -> peak learning rate; larger models have the paper's."""
+_SMALLEST = 5_000_000
+
+_LEARNING_RATES: Mapping[int, float] = {_SMALLEST: 3e-4, 13_000_000: 1.5e-4}
+"""Largest number of parameters in the layers -> peak learning rate; larger models have the paper's. BERT-small has 12.6
+million, MiniLM-L6 10.6."""
 
 _EPOCHS: Mapping[int, int] = {1_000: 10, 5_000: 6}
 """Largest number of training examples -> epochs of a small model; with more examples, those of the paper."""
@@ -142,7 +145,7 @@ def small_model_settings(folder: ModelFolder, task: FileTask, num_examples: int)
     higher learning rate and more steps, for two texts a head that compares their means, and numbers around 0.
     """
     found: dict[str, object] = {
-        "optimizer.lr": _look_up(_LEARNING_RATES, count_layer_parameters(folder)),
+        "optimizer.lr": _learning_rate(folder, task),
         "epochs": _look_up(_EPOCHS, num_examples),
         **_head_settings(folder, task),
         **_scale_settings(folder, task),
@@ -162,20 +165,33 @@ def count_layer_parameters(folder: ModelFolder) -> int:
     return layers * (4 * hidden * hidden + 2 * hidden * inner)
 
 
+def _learning_rate(folder: ModelFolder, task: FileTask) -> float | None:
+    """The rate for the size of the model; for vectors of texts that of the smallest models only, because others, such
+    as MiniLM, were trained for them before."""
+    parameters = count_layer_parameters(folder)
+    if isinstance(task, SimilarityTask) and parameters > _SMALLEST:
+        return None
+    return _look_up(_LEARNING_RATES, parameters)
+
+
 def _head_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
     """The mean of the states of a text, and for two texts a pair head on their means.
 
     SST-2, 2,000 examples, two seeds: the mean has 73.9 +- 0.6 with a BERT-mini of 30 minutes of pre-training, and [CLS]
     72.5 with one seed and one class for everything with the other; after 6 minutes they are level (74.5, 74.3). With a
     ModernBERT-mini the mean has 72.2 +- 0.3, [CLS] 68.0 +- 0.6. A model that was fine-tuned for the same answers keeps
-    its head, and one that reads from left to right keeps the state of the last token.
+    its head, one that reads from left to right keeps the state of the last token, and a larger one with a pooler, which
+    other libraries read, keeps [CLS].
     """
     if not isinstance(task, TextTask | MultipleChoiceTask):
         return {}
     trained, record = folder.metadata.get("task", {}), task.record()
     if all(trained.get(name) == record[name] for name in ("type", "labels")):
         return {f"task.{name}": trained[name] for name in _HEADS if name in trained and name in record}
-    return mean_head_settings(task) if context_of(folder.config) == "bidirectional" else {}
+    if context_of(folder.config) != "bidirectional":
+        return {}
+    reads_mean = count_layer_parameters(folder) <= _SMALLEST or not has_pooler(folder)
+    return mean_head_settings(task) if reads_mean else {}
 
 
 def mean_head_settings(task: FileTask) -> dict[str, object]:
