@@ -177,8 +177,7 @@ class ModelFolder:
         """
         config, spec = self.config, self.spec
         self._check(WEIGHTS)
-        file, weights = read_weights(self.path)
-        tensors = huggingface.normalize_state_dict(spec.huggingface, weights, str(file))
+        file, tensors = _read_tensors(self)
         _check_depth(spec, config, self._config_path, file, tensors)
         encoder = _load_encoder(spec, config, tensors, str(file), mapped=mapped)
         has_pooler = huggingface.has_all_parts(spec.huggingface, tensors)
@@ -227,10 +226,13 @@ def _read_metadata(path: Path) -> Mapping[str, Any]:
 def has_pooler(folder: ModelFolder) -> bool:
     """Whether the weights have a pooler; without next sentences pre-training makes none. Reads them."""
     spec = folder.spec.huggingface
-    if spec.optional_part != POOLER:
-        return False
+    return spec.optional_part == POOLER and huggingface.has_all_parts(spec, _read_tensors(folder)[1])
+
+
+def _read_tensors(folder: ModelFolder) -> tuple[Path, dict[str, Tensor]]:
+    """The file of the weights, and the tensors under Hugging Face's current names."""
     file, weights = read_weights(folder.path)
-    return huggingface.has_all_parts(spec, huggingface.normalize_state_dict(spec, weights, str(file)))
+    return file, huggingface.normalize_state_dict(folder.spec.huggingface, weights, str(file))
 
 
 def _guess_architectures(folder: ModelFolder, labels: Sequence[str]) -> list[str]:

@@ -85,7 +85,7 @@ def train_seed(
     progress.start(f"seed {seed}", steps, "step")
     selection = _EpochSelection(run.task)
     training_seconds = 0.0
-    for step in fit(_build_state(trained, run), data.train, plan):
+    for step in fit(_build_state(trained, run, plan.precision), data.train, plan):
         training_seconds += step.seconds
         progress.advance(step.step, loss=sum(step.losses.values()), **{"examples/s": step.examples / step.seconds})
         folder.log({"kind": "train", "seed": seed, "step": step.step, "lr": step.lr, **step.losses})
@@ -122,21 +122,17 @@ def _plan(run: FinetuneRun, seed: int, *, steps: int) -> Plan:
         micro_batch_size=run.micro_batch_size,
         optimizer=run.optimizer,
         schedule=run.schedule,
-        precision=_precision_of(run),
+        precision=run.precision or choose_precision(default_device()),
         seed=seed,
     )
 
 
-def _build_state(model: Model, run: FinetuneRun) -> TrainingState:
+def _build_state(model: Model, run: FinetuneRun, precision: Precision) -> TrainingState:
     scales = layer_lr_scales(model, run.layer_decay) if run.layer_decay < 1 else {}
     encoder = model.encoder
     penalties = encoder.l2_penalties() if isinstance(encoder, Penalized) else {}
     penalties = {f"encoder.{name}": factor for name, factor in penalties.items()}
-    return TrainingState(model, build_optimizer(model, run.optimizer, scales, penalties, precision=_precision_of(run)))
-
-
-def _precision_of(run: FinetuneRun) -> Precision:
-    return run.precision or choose_precision(default_device())
+    return TrainingState(model, build_optimizer(model, run.optimizer, scales, penalties, precision))
 
 
 def layer_lr_scales(model: Model, decay: float) -> dict[str, float]:

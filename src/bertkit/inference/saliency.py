@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from bertkit.batch import Batch, Feature, Outputs, id_of
+from bertkit.batch import IGNORE, Batch, Feature, Outputs, id_of
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import OutputArrays, TokenEmbedding, Tokens
 from bertkit.data.features import assemble, collate
@@ -235,7 +235,7 @@ def _explain_mask(pipeline: Pipeline, text: str) -> _Target:
     if tokenizer.mask_id not in feature.input_ids:
         raise usage_error(f"the masked word comes after the {pipeline.max_length} tokens that are read: shorten it.")
     place = feature.input_ids.tolist().index(tokenizer.mask_id)
-    targets = np.full(len(feature), -100)
+    targets = np.full(len(feature), IGNORE)
     targets[place] = tokenizer.mask_id
     labelled = replace(feature, labels={"mlm": targets})
 

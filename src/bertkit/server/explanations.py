@@ -81,7 +81,7 @@ async def _explain(service: Service, model: ServedModel, text: str, pair: str | 
             raise overloaded(1.0)
         async with asyncio.timeout(service.limits.seconds):
             await service.explaining.acquire()
-            return await asyncio.shield(asyncio.ensure_future(_compute(service, model, text, pair)))
+            return await asyncio.shield(_compute(service, model, text, pair))
     except BertkitError as error:
         raise unable(str(error).replace(str(model.pipeline.folder), model.name)) from error
     finally:
