@@ -105,7 +105,9 @@ def test_mistakes_are_one_line(workspace: Path) -> None:
         BertClassifier(workspace / "run").predict(["a"])
     wrong: list[tuple[Any, str]] = [
         ((["a", "b"], [1]), "X has 2 texts and y 1 classes"),
-        ((["a", "b"], [1, 1]), "y has 1 class; there must be at least two"),
+        ((["a", "b"], [1, 1]), "y must have at least two different classes; it has 1"),
+        ((["a", "b"], [1.0, float("nan")]), r"y\[1\] is nan; it must be a class"),
+        ((["a", "b"], ["x", None]), r"y\[1\] is None; it must be a class"),
         ((["a", None], [0, 1]), r"X"),
     ]
     for arguments, message in wrong:

@@ -61,9 +61,12 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         texts, classes = check_texts(X, "X"), np.asarray(y)
         if len(texts) != len(classes):
             raise usage_error(f"X has {len(texts):,} texts and y {len(classes):,} classes.")
+        missing = [number for number, each in enumerate(classes.tolist()) if each is None or each != each]
+        if missing:
+            raise usage_error(f"y[{missing[0]}] is {classes[missing[0]]}; it must be a class.")
         self.classes_, indices = np.unique(classes, return_inverse=True)
         if len(self.classes_) < 2:
-            raise usage_error(f"y has {len(self.classes_)} class; there must be at least two.")
+            raise usage_error(f"y must have at least two different classes; it has {len(self.classes_)}.")
         names = _name_classes(self.classes_)
         folder = self._make_folder()
         table = _write_table(folder / "train.jsonl", texts, [names[index] for index in indices])

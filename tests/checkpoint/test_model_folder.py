@@ -216,6 +216,16 @@ def test_a_tokenizer_with_fewer_tokens_than_embeddings_is_loaded(
     assert ModelFolder.open(tmp_path).tokenizer.vocab_size == 31
 
 
+def test_a_tokenizer_of_another_model_is_an_error(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+    save(tmp_path / "model", encoder, tokenizer)
+    (tmp_path / "model" / "bertkit.json").unlink()
+    (tmp_path / "model" / "tokenizer.json").unlink()
+    vocabulary = tmp_path / "model" / "vocab.txt"
+    vocabulary.write_text("\n".join(vocabulary.read_text().splitlines()[:7]))
+    with pytest.raises(BertkitError, match="its tokenizer has 7 tokens and its model 37 embeddings"):
+        _ = ModelFolder.open(tmp_path).tokenizer
+
+
 def test_tensors_of_an_objective_that_its_table_does_not_list_keep_their_names(
     tmp_path: Path, encoder: Bert, tokenizer: WordPiece
 ) -> None:

@@ -15,8 +15,8 @@ from safetensors.torch import load_file
 
 from bertkit import api
 from bertkit.errors import BertkitError
+from bertkit.finetuning.activations import ActivationCache
 from bertkit.finetuning.results import FinetuneResult
-from bertkit.training.activations import ActivationCache
 
 OPTIONS: dict[str, Any] = {"epochs": 2, "batch_size": 7, "lr": 1e-2, "progress": "quiet"}
 

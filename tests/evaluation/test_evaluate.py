@@ -114,13 +114,19 @@ def test_a_folder_that_does_not_say_it_is_for_pairs_is_scored_on_pairs(tmp_path:
     assert found.examples == 20
 
 
+def test_a_file_of_the_training_is_noted(run: Path, table: Path, tmp_path: Path) -> None:
+    pipeline = load(run)
+    found = evaluate_model(pipeline, read_split(pipeline.task, table, "test"), tmp_path / "out", QUIET)
+    assert f"{table.name} is a file of the training: the score says nothing about new texts" in found.warnings
+
+
 def test_unlabelled_rows_are_noted(run: Path, tmp_path: Path) -> None:
     pipeline = load(run)
     file = write_rows(tmp_path / "more.csv", ["good", "", "bad", ""])
     found = evaluate_model(pipeline, read_split(pipeline.task, file, "test"), tmp_path / "out", QUIET)
     assert found.examples == 2
     assert "2 rows of test have no label and are left out" in found.notes
-    assert "2 test examples: a share of them is only known to within 69 points" in found.warnings
+    assert "with 2 test examples a score is uncertain by 69 points up or down" in found.warnings
 
 
 def test_a_model_compared_with_itself_does_not_differ(run: Path) -> None:

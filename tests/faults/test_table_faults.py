@@ -52,11 +52,15 @@ REFUSED: dict[str, tuple[bytes, str]] = {
         labelled(*["caf\u00e9", "bar"] * 9, unicodedata.normalize("NFD", "caf\u00e9")),
         'line 20: 2 spellings of one label ("café" 9 times',
     ),
+    "an invisible letter": (
+        table(line=9, row="7,a film,good\u200b\n"),
+        'line 9: 2 spellings of one label ("good" 14',
+    ),
     "a number written in two ways": (
         labelled(*"010101", "1.0"),
         'line 8: 2 spellings of one label ("1" 3 times',
     ),
-    "one class": (labelled("good", "good", "good"), 'every row has the label "good". There must be at least two'),
+    "one class": (labelled("good", "good", "good"), 'every row has the label "good". There must be two labels'),
     "no label": (labelled("", "", ""), 'no row has a label in column "label"'),
     "a text for a label": (
         table(rows=[f"{row},film {row},a label {chr(97 + row % 26) * (row // 26 + 1)}\n" for row in range(99)]),

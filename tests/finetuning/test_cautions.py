@@ -21,10 +21,12 @@ def seed_result(*accuracies: float) -> SeedResult:
     return SeedResult(seed=0, epochs=epochs, best_epoch=best, scores={}, seconds=1.0, examples_per_second=1.0)
 
 
-@pytest.mark.parametrize(("examples", "expected"), [(1, ["98 points"]), (49, ["14 points"]), (200, []), (872, [])])
+@pytest.mark.parametrize(
+    ("examples", "expected"), [(1, ["98 points up or down"]), (49, ["14 points up or down"]), (200, []), (872, [])]
+)
 def test_few_examples(examples: int, expected: list[str]) -> None:
     found = caution_about_size(examples)
-    assert [each[-len("98 points") :] for each in found] == expected
+    assert [each.partition(" by ")[2] for each in found] == expected
 
 
 def test_one_answer_for_everything() -> None:
@@ -57,13 +59,13 @@ def test_six_rows_are_not_passed_over_in_silence(
     run = tmp_path / "run"
     result = api.finetune(table, model=model, dev=table, output=run, epochs=1, progress="plain")
     shown = capsys.readouterr().err
-    assert "6 dev examples: a share of them is only known to within 40 points" in shown
-    assert any("within 40 points" in each for each in result.warnings)
-    assert any("within 40 points" in each for each in json.loads((run / "results.json").read_text())["warnings"])
-    assert "- 6 dev examples: a share of them is only known to within 40 points.\n" in (
+    assert "with 6 dev examples a score is uncertain by 40 points up or down" in shown
+    assert any("uncertain by 40 points" in each for each in result.warnings)
+    assert any("uncertain by 40 points" in each for each in json.loads((run / "results.json").read_text())["warnings"])
+    assert "- With 6 dev examples a score is uncertain by 40 points up or down.\n" in (
         run / "model" / "README.md"
     ).read_text(encoding="utf-8")
     pipeline = load(run)
     found = evaluate_model(pipeline, read_split(pipeline.task, None, "dev"), None, Progress("quiet"))
-    assert any("within 40 points" in each for each in found.warnings)
-    assert "within 40 points" in (run / "evaluation-dev" / "report.html").read_text()
+    assert any("uncertain by 40 points" in each for each in found.warnings)
+    assert "uncertain by 40 points" in (run / "evaluation-dev" / "report.html").read_text()

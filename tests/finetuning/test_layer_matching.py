@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from bertkit.encoders import bert
 from bertkit.finetuning.layer_matching import MatchedLayers, choose_layers, predict_layer_means
 from bertkit.inference.pipeline import load
 from bertkit.model import Model
-from bertkit.task_types import TextExample
+from bertkit.task_types import TextExample, TextTask
 
 
 def loss(batch: Batch, ours: torch.Tensor, theirs: torch.Tensor) -> float:
@@ -72,6 +73,6 @@ def test_layers_are_matched_by_how_far_up_they_are(layers: int, depth: int, expe
 def test_targets_are_the_means_of_the_states_of_the_teacher(workspace: Path) -> None:
     teacher = load(workspace / "tuned")
     texts = ["the river", "a stone by the old river"]
-    found = predict_layer_means(teacher, [TextExample(text, text) for text in texts], 1)
+    found = predict_layer_means(teacher, cast(TextTask, teacher.task), [TextExample(text, text) for text in texts], 1)
     means = teacher.embed(texts, pool="mean", layers=[teacher.encoder.num_layers])
     np.testing.assert_allclose(np.stack(found)[:, 0], means, atol=2e-3)

@@ -24,6 +24,20 @@ def test_an_object_over_several_lines_is_no_line() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"a": {"b": 1, "c": 2, "b": 3}}', 't.json, line 1: more than one field "b". Rename all but one.'),
+        (f'{{"a": {"1" * 5000}}}', "t.json, line 1: a number of more than 4,300 digits. Put it in quotes."),
+    ],
+    ids=["repeated", "long"],
+)
+def test_a_line_that_would_lose_something_is_refused(line: str, message: str) -> None:
+    with pytest.raises(BertkitError) as caught:
+        list(json_records(PATH, [line], whole=False))
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
     ("record", "message"),
     [
         ({"version": "1", "data": [{"text": "a"}, {"text": "b"}]}, 'whose "data" may be the table'),

@@ -78,9 +78,16 @@ def test_a_table_without_rows_is_named(tmp_path: Path) -> None:
 
 def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
     table = frame(a=["x"], b=["y"]).rename(columns={"b": "a"})
-    with pytest.raises(BertkitError, match=r"the DataFrame cannot be read: .*unique") as raised:
+    with pytest.raises(BertkitError, match=r'the DataFrame has more than one column "a"') as raised:
         write_memory_table(table, tmp_path, "task")
     assert raised.value.exit_code == WRONG_USAGE
+
+
+def test_columns_of_several_levels_are_an_error(tmp_path: Path) -> None:
+    pandas, table = pytest.importorskip("pandas"), frame(a=["x"], b=["y"])
+    table.columns = pandas.MultiIndex.from_tuples([("a", "b"), ("a", "c")])
+    with pytest.raises(BertkitError, match=r"the DataFrame has columns of several levels"):
+        write_memory_table(table, tmp_path, "task")
 
 
 @pytest.mark.parametrize("value", ["a.csv", Path("a.csv"), ["a"], {"a": ["b"]}, {}, None, np.array(["a"])])

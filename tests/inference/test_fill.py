@@ -93,6 +93,12 @@ def test_top_k_has_bounds(top_k: Any, model: Model, tokenizer: WordPiece, monkey
         fill(model, tokenizer, "[MASK]", top_k=top_k)
 
 
+@pytest.mark.parametrize("candidates", [[], [-5], [10_000_000]])
+def test_candidates_are_ids_of_the_vocabulary(candidates: list[int], model: Model, tokenizer: WordPiece) -> None:
+    with pytest.raises(BertkitError, match=r"candidates must be one or more ids of tokens, from 0 to"):
+        fill(model, tokenizer, "[MASK]", candidates=candidates)
+
+
 def test_a_word_has_its_id(model: Model, tokenizer: WordPiece) -> None:
     for blank in fill(model, tokenizer, "[MASK] [MASK]", top_k=tokenizer.vocab_size):
         assert [tokenizer.id_to_token(guess.token) for guess in blank] == [guess.word for guess in blank]

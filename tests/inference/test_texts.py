@@ -34,7 +34,7 @@ def test_lists_and_other_iterables_of_texts_are_texts() -> None:
     ("texts", "message"),
     [
         ("hello", "texts is one text, and must be a list"),
-        (b"hello", "texts is one text, and must be a list"),
+        (b"hello", "texts is bytes; decode it to a text first"),
         (Frame(), "a table with the columns review, label"),
         (Dataset(), "a table with the columns review: give"),
         ({"review": ["a"]}, "a table with the columns review: give"),

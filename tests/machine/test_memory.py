@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from bertkit.machine import memory
 from bertkit.machine.memory import available_memory, disable_malloc_trim, host_memory
 
 PROGRAM = """
@@ -59,6 +60,18 @@ def test_available_memory_is_a_part_of_all_memory() -> None:
     assert available is not None
     assert 0 < available <= total
     assert 0 < (available_memory(torch.device("cpu")) or 0) <= total
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc/meminfo")
+@pytest.mark.parametrize(("limit", "expected"), [("1048576", (1048576, 1000576)), ("max", None)])
+def test_memory_is_that_of_the_container(
+    limit: str, expected: tuple[int, int] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "memory.max").write_text(f"{limit}\n")
+    (tmp_path / "memory.current").write_text("48000\n")
+    host = host_memory()[0]
+    monkeypatch.setattr(memory, "_CONTROL_GROUP", tmp_path)
+    assert host_memory() == expected if expected else host_memory()[0] == host
 
 
 def test_memory_is_unknown_without_meminfo(monkeypatch: pytest.MonkeyPatch) -> None:

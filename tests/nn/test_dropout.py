@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bertkit.nn.dropout import Dropout, RowDropout, keep_scale, sample_kept
+from bertkit.nn.dropout import Dropout, RowDropout, draw_mask, find_kept, keep_scale
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.9])
@@ -20,13 +20,13 @@ def test_the_rate_and_the_scale_are_as_set(rate: float, dtype: torch.dtype) -> N
 
 
 def test_the_scale_is_that_of_the_actual_rate() -> None:
-    kept = sample_kept(torch.Size([4_000_037]), 0.1)
+    kept = find_kept(torch.Size([4_000_037]), draw_mask(0.1))
     assert kept.float().mean().item() * keep_scale(0.1) == pytest.approx(1.0, abs=0.0005)
     assert bool(((kept == 0) | (kept == 1)).all())
 
 
 def test_entries_are_independent_of_their_neighbours() -> None:
-    dropped = sample_kept(torch.Size([4_000_000]), 0.3) == 0
+    dropped = find_kept(torch.Size([4_000_000]), draw_mask(0.3)) == 0
     for distance in (1, 2, 3, 4, 128):
         both = (dropped[distance:] & dropped[:-distance]).float().mean().item()
         assert both == pytest.approx(0.09, abs=0.001)
@@ -78,7 +78,7 @@ def test_the_mask_does_not_depend_on_the_number_of_threads() -> None:
     for threads in (2, 1):
         torch.set_num_threads(threads)
         torch.manual_seed(7)
-        masks.append(sample_kept(torch.Size([400_037]), 0.1))
+        masks.append(find_kept(torch.Size([400_037]), draw_mask(0.1)))
     assert torch.equal(*masks)
 
 

@@ -10,7 +10,7 @@ import torch
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import BertkitError
 from bertkit.pretraining import heldout
-from bertkit.pretraining.heldout import evaluate_heldout, last_evaluation, measure_losses
+from bertkit.pretraining.heldout import evaluate_heldout, measure_losses, read_last_evaluation
 from bertkit.pretraining.job import PretrainingJob, build_job
 from bertkit.pretraining.record import PretrainRun
 from bertkit.report.progress import Progress
@@ -53,7 +53,7 @@ def test_a_loss_that_is_not_finite_is_an_error(job: PretrainingJob, folder: RunF
         next(job.state.model.parameters()).fill_(math.nan)
     with pytest.raises(BertkitError, match=r"the held-out loss is not finite at step 0\. Lower --set optimizer\.lr"):
         evaluate_heldout(job, job.phases[0], folder, Progress("quiet"))
-    assert last_evaluation(folder) == {}
+    assert read_last_evaluation(folder) == {}
 
 
 def test_nothing_is_measured_without_heldout_documents(job: PretrainingJob, folder: RunFolder) -> None:
@@ -64,11 +64,11 @@ def test_nothing_is_measured_without_heldout_documents(job: PretrainingJob, fold
 
 
 def test_the_last_evaluation_is_read_from_the_log(folder: RunFolder) -> None:
-    assert last_evaluation(folder) == {}
+    assert read_last_evaluation(folder) == {}
     folder.log({"kind": "heldout", "step": 5, "mlm": 7.0})
     folder.log({"kind": "heldout", "step": 10, "mlm": 6.5})
     folder.log({"kind": "train", "step": 11, "loss/mlm": 3.0})
-    assert last_evaluation(folder) == {"mlm": 6.5}
+    assert read_last_evaluation(folder) == {"mlm": 6.5}
 
 
 def test_evaluation_is_limited_to_evaluation_examples(run: PretrainRun) -> None:

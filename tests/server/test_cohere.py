@@ -47,6 +47,23 @@ def test_the_first_version_returns_documents(server: Server, http: httpx.Client)
     ]
 
 
+def test_documents_are_read_up_to_their_most_tokens(server: Server) -> None:
+    long = [f"{DOCUMENTS[0]} {DOCUMENTS[1]}", DOCUMENTS[2]]
+    body = {"query": "a river", "model": "ranker", "max_tokens_per_doc": 2}
+    cut = post(server, "/v2/rerank", {**body, "documents": long})
+    assert (cut.headers["x-truncated-inputs"], cut.headers["x-truncated-tokens"]) == ("2", "3")
+    whole = post(server, "/v2/rerank", {**body, "documents": ["the mill", "a river"]})
+    assert cut.json()["results"] == whole.json()["results"]
+    assert "x-truncated-inputs" not in whole.headers
+
+
+def test_a_document_is_a_text_or_has_one(server: Server) -> None:
+    body = {"query": "a river", "model": "ranker"}
+    assert post(server, "/v2/rerank", {**body, "documents": [{"text": "the mill", "id": 3}]}).status_code == 200
+    for wrong in ({"text": None}, {"title": "the mill"}):
+        assert post(server, "/v2/rerank", {**body, "documents": [wrong]}).status_code == 422
+
+
 def test_errors_are_the_clients_own(server: Server, http: httpx.Client) -> None:
     client = cohere.ClientV2(api_key="unused", base_url=server.address, httpx_client=http)
     with pytest.raises(NotFoundError, match=r'no model is named "rerank-v3\.5"'):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,6 +52,23 @@ def test_a_classifier_is_not_a_ranker(server: Server) -> None:
     reply = post(server, "/rerank", {"query": "a", "texts": ["b"], "model": "reviews"})
     assert (reply.status_code, reply.json()["error_type"]) == (424, "Backend")
     assert "is not a re-ranker" in reply.headers["x-error-message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/embed", {"inputs": "a", "prompt_name": "query"}),
+        ("/tokenize", {"inputs": "a", "prompt_name": "query"}),
+        (
+            "/similarity",
+            {"inputs": {"source_sentence": "a", "sentences": ["b"]}, "parameters": {"prompt_name": "query"}},
+        ),
+    ],
+)
+def test_a_prompt_is_refused(server: Server, path: str, body: dict[str, Any]) -> None:
+    reply = post(server, path, body)
+    assert reply.status_code == 422
+    assert "no prompt is added to a text" in reply.headers["x-error-message"]
 
 
 def test_vectors_are_nested_and_have_length_one(server: Server) -> None:

@@ -39,7 +39,7 @@ def test_numbers_as_classes_are_in_the_order_of_their_size(here: Path) -> None:
 
 def test_one_class_is_refused(here: Path) -> None:
     rows = [(str(row), sentence(row), "good") for row in range(9)]
-    fails('every row has the label "good". There must be at least two', BAD_DATA, write_csv(here / "r.csv", rows))
+    fails('every row has the label "good". There must be two labels or more', BAD_DATA, write_csv(here / "r.csv", rows))
 
 
 def test_no_label_at_all_is_refused(here: Path) -> None:

@@ -147,6 +147,8 @@ def test_the_peak_of_a_cpu_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         ("NVIDIA H100 PCIe", 756e12),
         ("NVIDIA H100 80GB HBM3", 989e12),
         ("NVIDIA L40", 181e12),
+        ("NVIDIA RTX A1000 Laptop GPU", None),
+        ("NVIDIA A100-SXM4-80GB", 312e12),
         ("Unheard Of 1", None),
     ],
 )

@@ -27,7 +27,8 @@ def attention(options: AttentionOptions) -> AttentionMaps:
     with locked_output(output):
         maps = read_attention(load(options.model), options.text, options.pair)
         if len(maps.tokens) > _MOST_TOKENS:
-            raise usage_error(f"the text has {len(maps.tokens)} tokens; a page shows up to {_MOST_TOKENS}: shorten it.")
+            tokens = len(maps.tokens) + maps.num_truncated
+            raise usage_error(f"the text has {tokens:,} tokens; a page shows up to {_MOST_TOKENS}: shorten it.")
         notes = describe_truncation(maps.num_truncated)
         _write(output, render_attention(maps.tokens, maps.weights, model=Path(options.model).name, notes=notes))
     return maps

@@ -51,6 +51,10 @@ WRITTEN_FACTS = frozenset({"format", "bertkit", "files", OTHERS_READ})
 """The keys of ``bertkit.json`` that ``save_model`` writes itself."""
 
 _FORMAT = 2
+
+_LEAST_OF_VOCABULARY = 0.5
+"""The share of the embeddings that must have a token; a few without one round their number up to a multiple of 64."""
+
 _ADVICE = "Train the model again."
 
 _SIMILARITY = "similarity"
@@ -138,18 +142,14 @@ class ModelFolder:
 
     @cached_property
     def tokenizer(self) -> SubwordTokenizer:
-        """The tokenizer; one with more tokens than the model has embeddings is a data error.
+        """The tokenizer; one with more tokens than the model has embeddings, or far fewer, is a data error.
 
         Tokens that fine-tuning adds to such an architecture may lack an embedding.
         """
         self._check(*set(self._checksums.get("files", ())) - {CONFIG, WEIGHTS})
         tokenizer = self.spec.load_tokenizer(self.path)
         vocab_size = getattr(self.config, "vocab_size", tokenizer.vocab_size)  # character encoders have none
-        if tokenizer.vocab_size > vocab_size + self.spec.huggingface.extra_tokens:
-            raise data_error(
-                f"{self.path}: its tokenizer has {tokenizer.vocab_size:,} tokens and its model {vocab_size:,} "
-                "embeddings. Use the tokenizer that the model was trained with."
-            )
+        _check_vocabulary(self.path, tokenizer.vocab_size, vocab_size, self.spec.huggingface.extra_tokens)
         return tokenizer
 
     def build_encoder(self) -> Encoder:
@@ -212,6 +212,17 @@ class ModelFolder:
         """Compare these files with their SHA-256 in ``bertkit.json``, where there is one."""
         if self._checksums:
             check_files(self.path / METADATA, self._checksums, names)
+
+
+def _check_vocabulary(path: Path, tokens: int, embeddings: int, extra_tokens: int) -> None:
+    """Raise a data error for more tokens than embeddings, but for the extra ones of an architecture, or far fewer."""
+    sizes = f"{path}: its tokenizer has {tokens:,} tokens and its model {embeddings:,} embeddings."
+    if tokens > embeddings + extra_tokens:
+        raise data_error(f"{sizes} Use the tokenizer that the model was trained with.")
+    if tokens < _LEAST_OF_VOCABULARY * embeddings:
+        raise data_error(
+            f"{sizes} It belongs to another model, or a file of the vocabulary was cut off: copy it again."
+        )
 
 
 def _read_metadata(path: Path) -> Mapping[str, Any]:

@@ -25,4 +25,5 @@ def predict(options: PredictOptions, *, verbosity: Verbosity) -> None:
     from bertkit import api
 
     count = api.predict(**vars(options))
-    verbosity.say(f"{count_of(count, 'prediction')} in {options.output}")
+    place = "" if str(options.output) == "-" else f" in {options.output}"
+    verbosity.say(f"{count_of(count, 'prediction')}{place}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from bertkit.contracts import Example
 from bertkit.errors import BertkitError, data_error, usage_error
-from bertkit.evaluation.alternatives import Alternatives, find_alternatives, read_finished_run
+from bertkit.evaluation.alternatives import Alternatives, find_alternatives, read_finished_run, read_record
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.evaluation.page import render_page
 from bertkit.evaluation.report import Evaluation, evaluate_predictions
@@ -21,6 +21,7 @@ from bertkit.formats.splits import tables_of
 from bertkit.inference.pipeline import Pipeline, task_for
 from bertkit.report.progress import Progress
 from bertkit.storage.atomic import explain_writing, write_file, write_json
+from bertkit.storage.checksums import sha256_of
 from bertkit.task_types import FileTask, TextTask
 from bertkit.task_types.held_out import describe_unlabelled
 from bertkit.task_types.input_columns import with_utf8
@@ -133,9 +134,18 @@ def _judge(
                 [each.label for each in examples], [each.label for each in predictions], labelled.split
             ),
             *caution_about_size(len(examples), labelled.split),
+            *_caution_about_training_file(model, labelled.file),
             *(caution_about_epochs(run.seeds, run.metric) if run else []),
         ],
     )
+
+
+def _caution_about_training_file(model: Pipeline, file: Path | None) -> list[str]:
+    """A file that the model was trained on, by its SHA-256."""
+    trained = read_record(model.folder).get("data", {}).get("train", [])
+    if file is None or not file.is_file() or sha256_of(file) not in {each["sha256"] for each in trained}:
+        return []
+    return [f"{file.name} is a file of the training: the score says nothing about new texts"]
 
 
 def _default_output(model: Pipeline, labelled: LabelledSplit) -> Path | None:

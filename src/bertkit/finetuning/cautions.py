@@ -17,8 +17,8 @@ def caution_about_size(num_examples: int, split: str = "dev") -> list[str]:
     if num_examples >= _FEW_EXAMPLES:
         return []
     # The half width of a 95 % interval of a share near one half: 1.96 * sqrt(0.25 / n).
-    known = f"a share of them is only known to within {98 / num_examples**0.5:.0f} points"
-    return [f"{count_of(num_examples, f'{split} example')}: {known}"]
+    points = f"{98 / num_examples**0.5:.0f}"
+    return [f"with {count_of(num_examples, f'{split} example')} a score is uncertain by {points} points up or down"]
 
 
 def caution_about_answers(gold: Sequence[object], predicted: Sequence[object], split: str = "dev") -> list[str]:

@@ -10,6 +10,7 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Example, SubwordTokenizer
 from bertkit.data.batches import FeatureSource
 from bertkit.errors import data_error, usage_error
+from bertkit.finetuning.activations import ActivationCache
 from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines
 from bertkit.finetuning.distillation import add_soft_targets
 from bertkit.finetuning.record import FinetuneRun
@@ -17,7 +18,6 @@ from bertkit.finetuning.starting_point import keeps_heads
 from bertkit.objectives.clm import label_next
 from bertkit.report.progress import Progress
 from bertkit.task_types import FileTask
-from bertkit.training.activations import ActivationCache
 
 
 @dataclass(frozen=True, kw_only=True)

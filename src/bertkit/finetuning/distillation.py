@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import repeat
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,11 @@ from bertkit.errors import usage_error
 from bertkit.finetuning.layer_matching import MatchedLayers, predict_layer_means
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.soft_targets import SoftTargets
-from bertkit.inference.pipeline import Pipeline, load, task_is_inferred
+from bertkit.inference.pipeline import Pipeline, load, task_for
 from bertkit.model import Model
 from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.report.progress import Progress
-from bertkit.task_types import TextClassificationTask, TextExample
+from bertkit.task_types import TextClassificationTask, TextExample, TextTask
 from bertkit.task_types.input_columns import choose_columns
 
 Encoded = list[list[Feature]]
@@ -48,15 +49,16 @@ def add_soft_targets(
         for _, features in task.encode_all(new, tokenizer)
     ]
     texts = [*examples, *new]
+    read = cast(TextTask, task_for(teacher, pair=task.pair))
     progress.start("predicting with the teacher", len(texts), "text")
     taught = []
-    for features, prediction in zip([*encoded, *others], teacher.stream(texts), strict=True):
+    for features, prediction in zip([*encoded, *others], teacher.stream(texts, task=read), strict=True):
         target = np.array([prediction.scores[label] for label in task.labels], dtype=np.float32)
         taught.append(_add_label(features, SoftTargets.label, target))
         progress.advance(len(taught))
     progress.finish()
     if run.layer_weight:
-        means = predict_layer_means(teacher, texts, _count_layers(run))
+        means = predict_layer_means(teacher, read, texts, _count_layers(run))
         taught = [_add_label(*each) for each in zip(taught, repeat(MatchedLayers.label), means)]
     return taught
 
@@ -99,7 +101,7 @@ def _require_same_task(run: FinetuneRun, teacher: Pipeline, task: TextClassifica
         found = f"the classes {', '.join(taught)}" if taught else "no classes"
         raise usage_error(f"{run.teacher} predicts {found}; {task.name} has {', '.join(task.labels)}.")
     assert isinstance(teacher.task, TextClassificationTask)
-    if teacher.task.pair != task.pair and not task_is_inferred(teacher):
+    if cast(TextClassificationTask, task_for(teacher, pair=task.pair)).pair != task.pair:
         kinds = {True: "pairs of texts", False: "single texts"}
         raise usage_error(f"{run.teacher} reads {kinds[not task.pair]}; {task.name} has {kinds[task.pair]}.")
 

@@ -19,7 +19,7 @@ from bertkit.contracts import Encoder, Objective
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.predict import run_features
 from bertkit.nn.pooler import mean_pool
-from bertkit.task_types import TextExample
+from bertkit.task_types import TextExample, TextTask
 
 _MEANS = "means"
 _BATCH = 32
@@ -63,12 +63,15 @@ class MatchedLayers(Objective):
 
 
 def predict_layer_means(
-    teacher: Pipeline, texts: Sequence[TextExample], layers: int
+    teacher: Pipeline, task: TextTask, texts: Sequence[TextExample], layers: int
 ) -> list[Float[NDArray[np.float16], "L W"]]:
-    """The targets of a student with this number of ``layers``: the means of the teacher's states for each text."""
-    features = [features[0] for _, features in teacher.task.encode_all(texts, teacher.tokenizer)]
+    """The targets of a student with this number of ``layers``: the means of the teacher's states for each text.
+
+    ``task`` reads the texts for the teacher.
+    """
+    features = [features[0] for _, features in task.encode_all(texts, teacher.tokenizer)]
     rows = run_features(
-        _LayerMeans(teacher.fast_encoder, choose_layers(layers, teacher.encoder.num_layers)),
+        _LayerMeans(teacher.fast_encoder, choose_layers(layers, teacher.fast_encoder.num_layers)),
         features,
         teacher.tokenizer.pad_id,
         _BATCH,

@@ -13,6 +13,7 @@ from bertkit.checkpoint.model_folder import save_model
 from bertkit.contracts import LayerStack, Penalized
 from bertkit.data.batches import batches_in_epoch
 from bertkit.errors import usage_error
+from bertkit.finetuning.activations import cache_activations
 from bertkit.finetuning.data import FinetuningData
 from bertkit.finetuning.distillation import add_teacher
 from bertkit.finetuning.record import FinetuneRun
@@ -28,7 +29,6 @@ from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder
 from bertkit.scores import format_scores, rank_score
 from bertkit.task_types import FileTask
-from bertkit.training.activations import cache_activations
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.optimizer import build_optimizer
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bertkit.errors import data_error
 from bertkit.formats.lines import at_line
-from bertkit.storage.json_text import parse_json
+from bertkit.storage.json_text import RepeatedKeyError, parse_json
 
 Record = dict[str, object]
 
@@ -53,7 +53,11 @@ def _record(path: Path, number: int, line: str) -> Record:
 
 def _parse(text: str, where: str) -> object:
     try:
-        value: object = parse_json(text, allow_nan=False)
+        value: object = parse_json(text, allow_nan=False, unique_keys=True)
+    except RepeatedKeyError as error:
+        raise data_error(f"{where}: {error}. Rename all but one.") from error
     except ValueError as error:
+        if "integer string conversion" in str(error):  # Python's words advise about its own settings
+            raise data_error(f"{where}: a number of more than 4,300 digits. Put it in quotes.") from error
         raise data_error(f"{where}: not JSON ({error}).") from error
     return value

@@ -105,11 +105,16 @@ def _lines(table: object) -> Iterator[str]:
 
 
 def _lines_of_frame(frame: Any) -> Iterator[str]:
+    names = list(frame.columns)
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise usage_error(f'the DataFrame has more than one column "{repeated}". Rename all but one.')
+    if getattr(frame.columns, "nlevels", 1) > 1:
+        raise usage_error("the DataFrame has columns of several levels. Give each column one name.")
     for start in range(0, len(frame), _ROWS_AT_ONCE):
         rows = frame.iloc[start : start + _ROWS_AT_ONCE]
         try:
             text = rows.to_json(orient="records", lines=True, double_precision=_DIGITS, date_format="iso")
-        except ValueError as error:  # such as two columns of one name
+        except ValueError as error:
             raise usage_error(f"the DataFrame cannot be read: {error}") from error
         yield text if text.endswith("\n") else text + "\n"
 

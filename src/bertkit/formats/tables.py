@@ -333,7 +333,10 @@ def _explain(error: csv.Error, in_one_line: bool) -> str:
     if "expected after" in cause:
         return "text follows a closing quote. Double the quotes that belong to the text."
     if "new-line character" in cause:
-        return "a carriage return inside the row. Put quotes around the text that holds it."
+        return (
+            "a carriage return inside the row. Put quotes around the text that holds it; if all lines end in one, as "
+            "on an old Macintosh, convert the file: tr '\\r' '\\n' < FILE > NEW."
+        )
     return f"{cause}."
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -117,9 +119,8 @@ def write_onnx(model: Model, path: Path) -> None:
     axes: dict[int, Any] = {0: rows, inputs[0].dim() - 1: tokens}
     if traced.has_choices:
         axes[1] = torch.export.Dim("choices")
-    with warnings.catch_warnings(), torch.no_grad():
+    with warnings.catch_warnings(), _errors_only("torch.onnx"), torch.no_grad():
         warnings.simplefilter("ignore")  # of the exporter, about its own future
-        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
         torch.onnx.export(
             traced,
             inputs,
@@ -138,6 +139,18 @@ def write_onnx(model: Model, path: Path) -> None:
         difference = float(np.abs(one - other.numpy()).max())
         if not difference <= TOLERANCE * max(1.0, float(other.abs().max())):
             raise data_error(f"the exported file computes other outputs than the model: they differ by {difference:g}.")
+
+
+@contextmanager
+def _errors_only(logger: str) -> Iterator[None]:
+    """Without the warnings of a logger."""
+    found = logging.getLogger(logger)
+    level = found.level
+    found.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        found.setLevel(level)
 
 
 def quantize_onnx(source: Path, target: Path) -> None:

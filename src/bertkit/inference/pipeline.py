@@ -219,14 +219,12 @@ class Pipeline(EncoderPipeline):
             raise usage_error(f"{self.folder} is fine-tuned for {self.task.name} and {complaint}: use {instead}.")
 
 
-def task_is_inferred(pipeline: Pipeline) -> bool:
-    """Whether the task comes from the ``config.json`` of another library, which does not say if it is for pairs."""
-    return "task" not in ModelFolder(pipeline.folder).metadata
-
-
 def task_for(pipeline: Pipeline, *, pair: bool) -> FileTask:
-    """The task of ``pipeline``; one that is inferred, which does not say that it is for pairs, takes a ``pair``."""
-    if pair and task_is_inferred(pipeline) and isinstance(pipeline.task, TextTask):
+    """The task of ``pipeline``; one from the ``config.json`` of another library, which does not say if it is for pairs,
+    takes a ``pair``.
+    """
+    is_inferred = "task" not in pipeline._models[0].metadata
+    if pair and is_inferred and isinstance(pipeline.task, TextTask):
         return replace(pipeline.task, pair=True)
     return pipeline.task
 

@@ -54,7 +54,7 @@ def stream(
     batch_size: int = BATCH_SIZE,
     precision: Precision = "float32",
 ) -> Iterator[P]:
-    """Like ``predict``, one prediction at a time: at most one chunk is in memory, so the input may be endless.
+    """Like ``predict``, one prediction at a time: at most two chunks are in memory, so the input may be endless.
 
     Within a chunk, inputs of similar length share a batch. Predictions are the same for every batch size, except for
     the rounding of ``precision``; they are the same to the last bit from any multiple of ``BATCHES_IN_A_CHUNK *

@@ -31,7 +31,7 @@ from bertkit.storage.atomic import explain_writing, write_file
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.storage.json_log import format_record, open_log
 from bertkit.storage.outputs import check_output, locked_partial
-from bertkit.task_types import FileTask
+from bertkit.task_types import FileTask, TextTask
 
 Report = Callable[[int], None]
 """Called with the number of finished rows."""
@@ -72,7 +72,7 @@ def predict_file(pipeline: Pipeline, source: Path, output: Path, report: Report,
                 records.unlink()
             raise
         columns = pipeline.task.answer_columns
-        columns = replace(columns, columns=(*columns.columns, *_kept_columns(pipeline.task, source)))
+        columns = replace(columns, columns=(*columns.columns, *_kept_columns(pipeline.task, source).values()))
         write_file(output, lambda temporary: write(read_records(records), temporary, columns))
         if done:
             for field, path in further.items():
@@ -115,16 +115,20 @@ def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Repor
     return done
 
 
-def _kept_columns(task: FileTask, source: Path) -> tuple[str, ...]:
-    """The columns that predictions keep of their input, a table of texts; none for other input.
+def _kept_columns(task: FileTask, source: Path) -> dict[int, str]:
+    """The columns that predictions keep of their input, a table of texts, by their places; none for other input.
 
-    A column that is named like one of the predictions gets ``input_`` before its name, twice if the table has that one.
+    The ids are left out, because each prediction has its own. A column that is named like one of the predictions gets
+    ``input_`` before its name, twice if the table has that one.
     """
     table = None if source == STREAM else task.reader.input_table(source)
     columns = table.columns if table else ()
     taken = {*task.answer_columns.columns, *_FURTHER_FIELDS}
     others = {name for name in columns if name not in taken}
-    return tuple(_free_name(name, others) if name in taken else name for name in columns)
+    id = task.reader.find_columns(source).id if table and isinstance(task, TextTask) else None
+    return {
+        place: _free_name(name, others) if name in taken else name for place, name in enumerate(columns) if name != id
+    }
 
 
 def _free_name(name: str, others: Collection[str]) -> str:
@@ -158,7 +162,7 @@ def _input_cells(task: FileTask, source: Path) -> Iterator[Mapping[str, str]]:
     table = task.reader.input_table(source) if kept else None
     if table is None:
         return repeat({})
-    return (dict(zip(kept, cells, strict=True)) for cells in table.all_cells())
+    return ({name: cells[place] for place, name in kept.items()} for cells in table.all_cells())
 
 
 def _records(

@@ -20,7 +20,9 @@ _MOST_SHOWN = 5
 
 def check_texts(texts: object, name: str = "texts") -> list[Text]:
     """The texts as a list. A single string, a table and elements that are not strings are usage errors."""
-    if isinstance(texts, str | bytes):
+    if isinstance(texts, bytes):
+        raise usage_error(f"{name} is bytes; decode it to a text first.")
+    if isinstance(texts, str):
         raise usage_error(f"{name} is one text, and must be a list of texts: put it in brackets.")
     if columns := _columns_of(texts):
         shown = ", ".join(map(str, columns[:_MOST_SHOWN]))

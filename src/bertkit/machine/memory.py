@@ -12,15 +12,31 @@ import torch
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 
+_CONTROL_GROUP = Path("/sys/fs/cgroup")
+"""Where a container sees its own limits."""
+
 
 def host_memory() -> tuple[int | None, int | None]:
-    """Bytes of the host's memory: (total, available); (None, None) if the system has no /proc/meminfo."""
+    """Bytes of the host's memory: (total, available); (None, None) if the system has no /proc/meminfo.
+
+    In a container with a limit (cgroup v2) they are those of the container.
+    """
     try:
         with Path("/proc/meminfo").open(encoding="utf-8") as file:
             kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in file)}
     except OSError:
         return None, None
-    return kilobytes["MemTotal"] * 1024, kilobytes["MemAvailable"] * 1024
+    total, available = kilobytes["MemTotal"] * 1024, kilobytes["MemAvailable"] * 1024
+    limit, used = _read_number("memory.max"), _read_number("memory.current")
+    return (total, available) if limit is None else (min(total, limit), min(available, max(0, limit - (used or 0))))
+
+
+def _read_number(name: str) -> int | None:
+    """A number of the control group of this container; None where there is none, such as the limit ``max``."""
+    try:
+        return int((_CONTROL_GROUP / name).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
 
 
 def total_memory(device: torch.device) -> int | None:

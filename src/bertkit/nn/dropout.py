@@ -39,7 +39,7 @@ _SECOND = 0x94D049BB133111EB - (1 << 64)
 
 
 def keep_scale(rate: float) -> float:
-    """1 / (the share of entries that ``sample_kept`` keeps)."""
+    """1 / (the share of entries that a mask of this rate keeps)."""
     return _LEVELS / (_LEVELS - _dropped_levels(rate))
 
 
@@ -52,11 +52,6 @@ def draw_mask(rate: float) -> DropMask:
     start = torch.empty((), dtype=torch.int64).random_(torch.iinfo(torch.int64).min, None)
     # The 16-bit parts are signed, so the dropped levels are the lowest ones from -32,768 on.
     return DropMask(int(start), _LOWEST + _dropped_levels(rate), keep_scale(rate))
-
-
-def sample_kept(shape: torch.Size, rate: float) -> Tensor:
-    """A random int16 mask on the CPU: 1 for a kept entry, 0 for a dropped one."""
-    return find_kept(shape, draw_mask(rate))
 
 
 def find_kept(shape: torch.Size, mask: DropMask) -> Tensor:
@@ -75,7 +70,7 @@ def _hash_counter(start: int, count: int) -> Tensor:
 
 
 def drop_(states: Tensor, kept: Tensor) -> Tensor:
-    """Set the entries to 0, in place, where the mask ``kept`` of ``sample_kept`` is 0. Nothing is scaled.
+    """Set the entries to 0, in place, where the mask ``kept`` of ``find_kept`` is 0. Nothing is scaled.
 
     16-bit floats are multiplied as integers: their bits times 1 or 0, many times faster than a product of mixed types.
     """
@@ -91,7 +86,7 @@ class _Drop(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: cpu_kernels.Context, states: Tensor, rate: float) -> Tensor:
-        kept = sample_kept(states.shape, rate)
+        kept = find_kept(states.shape, draw_mask(rate))
         ctx.save_for_backward(kept)
         ctx.scale = keep_scale(rate)
         return drop_(states * ctx.scale, kept)

@@ -16,7 +16,7 @@ from bertkit.task_types.pretraining import PretrainingTask, find_objective
 Profile = Literal["paper", "fast"]
 
 _SMALL_WIDTH = 256
-"""The widest network for which these settings were measured (docs/results/pretraining-mini.md)."""
+"""The widest network for which the settings of quick training were measured (docs/results/learning.md)."""
 
 _QUICK_WIDTH = 512
 """The same for encoders that attend in both directions. BERT-small, 512 wide, has 1.925 bits per character after 8

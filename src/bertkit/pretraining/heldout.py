@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from bertkit.contracts import Objective
-from bertkit.errors import BertkitError
+from bertkit.errors import DivergenceError
 from bertkit.pretraining.job import PretrainingJob
 from bertkit.pretraining.phases import Phase
 from bertkit.report.progress import Progress
@@ -35,14 +35,14 @@ def evaluate_heldout(
 ) -> dict[str, float]:
     """Measure, log and report the losses on held-out rows; empty where no documents are held out.
 
-    Every loss over a vocabulary comes with its perplexity, unless that is too large for a number. Raises an error if a
-    loss is not finite.
+    Every loss over a vocabulary comes with its perplexity, unless that is too large for a number. Raises
+    DivergenceError if a loss is not finite.
     """
     measured = measure_losses(job, phase, partial(progress.part, "held out"))
     if not measured:
         return {}
     if not all(value < math.inf for value in measured.values()):
-        raise BertkitError(f"the held-out loss is not finite at step {job.state.step}. Lower --set optimizer.lr.")
+        raise DivergenceError(f"the held-out loss is not finite at step {job.state.step}. Lower --set optimizer.lr.")
     for objective in job.state.model.objectives.values():
         assert isinstance(objective, Objective)
         for label in (objective.label, f"{_SECOND}{objective.label}"):
@@ -94,16 +94,16 @@ def evaluate_before(job: PretrainingJob, phase: Phase, folder: RunFolder, progre
     """
     if job.run.from_model is None or phase.heads_only or phase.first != job.run.heads_until:
         return
-    if job.group.broadcast(not evaluation_before(folder)):
+    if job.group.broadcast(not read_evaluation_before(folder)):
         evaluate_heldout(job, job.phases[-1], folder, progress, is_before=True)
 
 
-def evaluation_before(folder: RunFolder) -> dict[str, float]:
+def read_evaluation_before(folder: RunFolder) -> dict[str, float]:
     """The logged evaluation of the model that the run continues from; empty if there is none."""
     return _last([each for each in _evaluations(folder) if each.get(_BEFORE)])
 
 
-def last_evaluation(folder: RunFolder) -> dict[str, float]:
+def read_last_evaluation(folder: RunFolder) -> dict[str, float]:
     """The last logged evaluation, which a run that is resumed after its last step reports; empty if there is none."""
     return _last(_evaluations(folder))
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from bertkit.machine.device import default_device
 from bertkit.machine.interrupts import Interrupted, Interrupts
-from bertkit.pretraining.heldout import evaluate_before, evaluate_heldout, last_evaluation
+from bertkit.pretraining.heldout import evaluate_before, evaluate_heldout, read_last_evaluation
 from bertkit.pretraining.job import PretrainingJob
 from bertkit.pretraining.phases import Phase
 from bertkit.pretraining.saving import save_current_model, save_state
@@ -27,7 +27,7 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
     progress.start("pretraining", round(total), "second" if run.is_timed else "step")
     progress.advance(int(job.done))
     before = job.done
-    saved, heldout = state.step, last_evaluation(folder)
+    saved, heldout = state.step, read_last_evaluation(folder)
     peak = peak_flops(default_device(), run.precision or "float32")
     for phase in job.phases:
         evaluate_before(job, phase, folder, progress)

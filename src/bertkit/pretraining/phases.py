@@ -72,8 +72,8 @@ def build_phases(run: PretrainRun, data: PretrainingData) -> list[Phase]:
             second_heldout=heldout(data.second_heldout, seq_length),
             first=first,
             until=until,
-            # The first step of a phase that begins at a certain second is not known before: its rows continue those
-            # of the phase before, as the rows of the first phase continue those of new heads.
+            # The first step of a phase that begins at a certain second is not known before: it goes on from the step
+            # that the phase before has reached, as the first phase goes on from that of new heads.
             first_step=0 if run.is_timed or first == begin else int(first),
             restarts=restarts,
         )

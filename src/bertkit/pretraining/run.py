@@ -21,7 +21,7 @@ from bertkit.pretraining.card import data_fingerprints, write_pretraining_card
 from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.defaults import fits_neighbour_heads
 from bertkit.pretraining.from_model import check_same_model, model_fingerprint
-from bertkit.pretraining.heldout import evaluation_before
+from bertkit.pretraining.heldout import read_evaluation_before
 from bertkit.pretraining.job import PretrainingJob, build_job, check_division, check_encoder, starts_from_counts
 from bertkit.pretraining.loop import train
 from bertkit.pretraining.model_size import check_memory
@@ -95,8 +95,9 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
 def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> PretrainResult:
     """Continue an interrupted pre-training from its newest valid checkpoint, with any number of processes.
 
-    With the same number of processes the result is the same bit for bit. ``settings`` may change how often the run
-    logs, evaluates or saves; changes of other settings, and other data, are errors.
+    With the same number of processes the result is the same bit for bit, except that of ELMo in several processes,
+    whose recurrent states begin at zero again. ``settings`` may change how often the run logs, evaluates or saves;
+    changes of other settings, and other data, are errors.
     """
     record = read_begun(path)
     with _open_run(path, progress) as (group, folder, progress):
@@ -176,7 +177,7 @@ def _train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progr
     """Train, then write the model, its card, the plot of the losses, and how the run ended."""
     heldout = train(job, folder, interrupts, progress)
     seconds, joules = job.watch.seconds, job.meter.joules
-    before = evaluation_before(folder)
+    before = read_evaluation_before(folder)
     save_current_model(job, folder.model, heldout)
     if folder.writes:
         write_pretraining_card(folder, job.run, job.state.step, heldout, before)

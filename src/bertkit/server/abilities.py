@@ -151,7 +151,7 @@ async def answer(
     if changed.max_length > model.max_length:
         raise invalid(f"`max_seq_len` may be {model.max_length} at most", "parameters.max_seq_len")
     if overlap is not None or given.keys() & {"max_length", "max_query"}:
-        changed = _divide(call, model, changed, question, context, overlap)
+        changed = await asyncio.to_thread(_set_stride, call, model, changed, question, context, overlap)
     inputs = [TaskInput(changed, SpanExample("0", question, context))]
     (result,) = await call.run(model, model.predictions, inputs, field="inputs.question")
     prediction: SpanPrediction = result.prediction
@@ -199,7 +199,7 @@ async def compare(
     return [float(cosine) for cosine in (vectors[1:] @ vectors[0]).clip(-1, 1)]
 
 
-def _divide(
+def _set_stride(
     call: Call, model: ServedModel, task: QuestionAnsweringTask, question: str, context: str, overlap: int | None
 ) -> QuestionAnsweringTask:
     """The task with windows that share ``overlap`` tokens of the context, or with its own stride.

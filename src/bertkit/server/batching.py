@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from bertkit.server.errors import ServerError, overloaded
-from bertkit.server.jobs import AbandonedError, Job, TooLongError
+from bertkit.server.jobs import AbandonedError, Encoded, Job, TooLongError
 from bertkit.server.limits import Limits
 
 _FIRST_RATE = 2000.0
@@ -165,10 +165,10 @@ class Batcher:
             return
         seconds = time.monotonic() - begin
         self._last_requests = len(jobs)
-        lengths = [each.num_tokens for each in inputs]
-        self._rate = _RATE_MEMORY * self._rate + (1 - _RATE_MEMORY) * sum(lengths) / max(seconds, 1e-6)
+        tokens = sum(each.num_tokens for each in inputs)
+        self._rate = _RATE_MEMORY * self._rate + (1 - _RATE_MEMORY) * tokens / max(seconds, 1e-6)
         # Before the answers are given: a client that has its answer finds the batch in the metrics.
-        self._observe(BatchReport(len(jobs), len(batch), sum(lengths), max(lengths) * len(lengths), seconds))
+        self._observe(BatchReport(len(jobs), len(batch), tokens, _count_padded(inputs), seconds))
         for (job, place), result in results:
             job.results[place] = result
         for job in jobs:
@@ -197,6 +197,12 @@ def _choose(active: Sequence[Job], most_tokens: int) -> tuple[list[tuple[Job, in
         open_jobs = [job for job in open_jobs if job.waiting]
     # Those that were served go to the end of the line.
     return batch, [job for job in active if job.operation is not operation] + jobs
+
+
+def _count_padded(inputs: Sequence[Encoded]) -> int:
+    """The tokens of one rectangle with all rows of ``inputs``."""
+    longest = max(each.num_tokens if each.longest_row is None else each.longest_row for each in inputs)
+    return longest * sum(each.num_rows for each in inputs)
 
 
 def _too_late() -> ServerError:

@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
+
+from msgspec import Struct
 
 from bertkit.server import abilities, tei
 from bertkit.server.call import Call
 from bertkit.server.inputs import check_inputs, check_text
+from bertkit.server.models import ServedModel
 from bertkit.server.reading import convert
 from bertkit.server.records import Count, Request
 
 
+class Document(Struct):
+    """A record with a text, and other fields."""
+
+    text: str
+
+
 class CohereRerankRequest(Request):
-    """Documents to sort by their relevance for a query; texts, or records with a ``text``."""
+    """Documents to sort by their relevance for a query; texts, or records with a ``text``.
+
+    ``max_tokens_per_doc`` is the most tokens of a document that are read.
+    """
 
     query: str
-    documents: list[str | dict[str, Any]]
+    documents: list[str | Document]
     top_n: Count | None = None
     return_documents: bool = False
     max_tokens_per_doc: Count | None = None
-    max_chunks_per_doc: Count | None = None
-    rank_fields: list[str] | None = None
     truncate: bool | None = None
     priority: int | None = None
 
 
 async def rerank(call: Call, request: CohereRerankRequest) -> object:
-    """The documents by their relevance. With ``max_tokens_per_doc`` long ones lose their end, as Cohere documents."""
+    """The documents by their relevance. With ``max_tokens_per_doc`` long ones lose their end, as at Cohere."""
     model = call.find_model(request.model, "text-classification", lambda each: each.is_ranker)
     limits = call.service.limits
     query = check_text(request.query, limits, "query")
-    documents = [each if isinstance(each, str) else str(each.get("text", "")) for each in request.documents]
+    documents = [each if isinstance(each, str) else each.text for each in request.documents]
     checked = [str(text) for text in check_inputs(documents, limits, "documents")]
-    truncate = True if request.max_tokens_per_doc is not None else request.truncate
+    truncate = request.truncate
+    if request.max_tokens_per_doc is not None:
+        truncate = True
+        checked = await asyncio.to_thread(_shorten, call, model, checked, request.max_tokens_per_doc)
     ranked = await abilities.rerank(call, model, query, checked, truncate=truncate, field="documents")
     results = [
         {"index": each.place, "relevance_score": each.score}
@@ -47,6 +62,18 @@ async def rerank(call: Call, request: CohereRerankRequest) -> object:
         "meta": {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}},
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
     }
+
+
+def _shorten(call: Call, model: ServedModel, texts: Sequence[str], most: int) -> list[str]:
+    """The texts without what comes after ``most`` tokens, which is reported like other truncation."""
+    found = []
+    for text, tokens in zip(texts, model.pipeline.tokenizer.encode_batch(list(texts)), strict=True):
+        too_many = len(tokens.ids) - most
+        if too_many > 0:
+            call.usage.truncated_inputs += 1
+            call.usage.truncated_tokens += too_many
+        found.append(text[: tokens.offsets[most - 1][1]] if too_many > 0 else text)
+    return found
 
 
 async def rerank_either(call: Call, body: dict[str, Any]) -> object:

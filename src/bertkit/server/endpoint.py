@@ -22,7 +22,7 @@ from bertkit.server.reading import JSON, ClientLeftError, decode
 from bertkit.server.service import Service
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_CLIENT_LEFT = 499
+CLIENT_LEFT = 499
 """The status in the log of a request whose client has left, as nginx writes it."""
 
 ENCODER = msgspec.json.Encoder(enc_hook=lambda value: value.tolist() if isinstance(value, np.ndarray) else str(value))
@@ -69,7 +69,7 @@ class Endpoint:
             seconds, status = time.monotonic() - begin, reply.status
             await send_reply(send, reply, [*_usage_headers(call, seconds), ("x-request-id", call.request_id)])
         except ClientLeftError:
-            seconds, status = time.monotonic() - begin, _CLIENT_LEFT
+            seconds, status = time.monotonic() - begin, CLIENT_LEFT
         finally:
             call.leave()
         observe(call, status, seconds)
@@ -188,13 +188,19 @@ def _usage_headers(call: Call, seconds: float) -> list[tuple[str, str]]:
         "x-inference-time": usage.inference_seconds,
     }
     headers = [(name, f"{1000 * value:.3f}") for name, value in times.items()]
-    headers += [("x-compute-type", "cpu+optimized"), ("x-compute-tokens", str(usage.tokens))]
+    headers += [("x-compute-type", f"{_device(call)}+optimized"), ("x-compute-tokens", str(usage.tokens))]
     if usage.characters:
         headers.append(("x-compute-characters", str(usage.characters)))
     if usage.truncated_inputs:
         headers.append(("x-truncated-inputs", str(usage.truncated_inputs)))
         headers.append(("x-truncated-tokens", str(usage.truncated_tokens)))
     return headers
+
+
+def _device(call: Call) -> str:
+    """TEI's word for where the models are computed."""
+    model = next(iter(call.service.models.values()))
+    return "cpu" if model.pipeline.device.type == "cpu" else "gpu"
 
 
 def observe(call: Call, status: int, seconds: float) -> None:

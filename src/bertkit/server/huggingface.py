@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +15,7 @@ from bertkit.server.abilities import LabelScore
 from bertkit.server.activations import Activation
 from bertkit.server.call import Call
 from bertkit.server.errors import ServerError, invalid
-from bertkit.server.inputs import check_inputs, check_text, empty
+from bertkit.server.inputs import check_inputs, check_text, empty, refuse_prompt
 from bertkit.server.models import EMBED, FILL, ServedModel
 from bertkit.server.reading import convert
 from bertkit.server.records import (
@@ -23,6 +24,7 @@ from bertkit.server.records import (
     EmbedRequest,
     FillRequest,
     QuestionRequest,
+    SimilarityParameters,
     SimilarityRequest,
     TagRequest,
     ZeroShotRequest,
@@ -94,14 +96,13 @@ async def question_answering(call: Call, request: QuestionRequest) -> object:
 async def feature_extraction(call: Call, request: EmbedRequest) -> object:
     """One vector per text, always nested, of length 1 unless ``normalize`` is false."""
     model = call.find_model(request.model, EMBED)
-    texts = check_inputs(request.texts(model), call.service.limits)
+    texts = check_inputs(await asyncio.to_thread(request.texts, model), call.service.limits)
     call.usage.characters = sum(map(len, texts))
     settings = request.settings()
     cuts = call.service.truncate if settings.truncate is None else settings.truncate
     if request.truncation_direction.lower() == "left" and cuts:
         raise invalid("only the end of a text can be cut off: `truncation_direction` must be right")
-    if request.prompt_name:
-        raise invalid("no prompt is added to a text: send the text with it", "prompt_name")
+    refuse_prompt(request.prompt_name)
     return await abilities.embed(
         call,
         model,
@@ -117,8 +118,10 @@ async def sentence_similarity(call: Call, request: SimilarityRequest) -> object:
     model = call.find_model(request.model, EMBED)
     source = check_text(request.inputs.source_sentence, call.service.limits, "inputs.source_sentence")
     texts = check_inputs(request.inputs.sentences, call.service.limits, "inputs.sentences")
-    truncate = request.parameters.truncate if request.parameters else None
-    return await abilities.compare(call, model, source, [str(text) for text in texts], truncate=truncate)
+    parameters = request.parameters or SimilarityParameters()
+    refuse_prompt(parameters.prompt_name)
+    others = [str(text) for text in texts]
+    return await abilities.compare(call, model, source, others, truncate=parameters.truncate)
 
 
 async def zero_shot_classification(call: Call, request: ZeroShotRequest) -> object:

@@ -132,7 +132,7 @@ class ServedModel:
         """The outputs for each feature; ``check`` is called before each part of ``_PART_TOKENS``."""
         pad_id, precision = self.pipeline.tokenizer.pad_id, self.pipeline.runtime.autocast_precision
         outputs: list[OutputArrays] = []
-        for part in _divide(features):
+        for part in _split_by_tokens(features):
             check()
             outputs += run_features(module, part, pad_id, _BATCH, precision)
         return outputs
@@ -222,7 +222,7 @@ class Fillings:
         return found
 
 
-def _divide(features: Sequence[Feature]) -> Iterator[list[Feature]]:
+def _split_by_tokens(features: Sequence[Feature]) -> Iterator[list[Feature]]:
     """The features in parts of ``_PART_TOKENS`` tokens, or one feature."""
     part: list[Feature] = []
     tokens = 0
@@ -237,8 +237,15 @@ def _divide(features: Sequence[Feature]) -> Iterator[list[Feature]]:
 
 
 def _count(content: Any, features: Sequence[Feature]) -> Encoded:
-    tokens = sum(len(each) if each.lengths is None else int(each.lengths.sum()) for each in features)
-    return Encoded(content, tokens, sum(each.num_truncated for each in features))
+    rows = [np.array([len(each)]) if each.lengths is None else each.lengths for each in features]
+    lengths = np.concatenate(rows)
+    return Encoded(
+        content,
+        num_tokens=int(lengths.sum()),
+        num_truncated=sum(each.num_truncated for each in features),
+        num_rows=len(lengths),
+        longest_row=int(lengths.max()),
+    )
 
 
 def _can_fill(pipeline: Pipeline) -> bool:

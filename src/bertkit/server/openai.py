@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import Literal
 
@@ -38,7 +39,8 @@ async def embeddings(call: Call, request: EmbeddingsRequest) -> object:
     """Vectors of length 1, as numbers or as base64 of little-endian float32."""
     model = call.find_model(request.model, EMBED)
     _check_tokenizer(call, request, model)
-    texts = check_inputs(read_ids(request.input, model, "input"), call.service.limits, "input")
+    read = await asyncio.to_thread(read_ids, request.input, model, "input")
+    texts = check_inputs(read, call.service.limits, "input")
     vectors = await abilities.embed(
         call,
         model,

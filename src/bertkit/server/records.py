@@ -76,7 +76,10 @@ class Question(Struct, forbid_unknown_fields=True):
 
 
 class QuestionParameters(Parameters):
-    """Lengths are in tokens. ``doc_stride`` is the overlap of two windows."""
+    """Lengths are in tokens. ``doc_stride`` is the overlap of two windows.
+
+    Answers begin and end where tokens do, whatever ``align_to_words`` says.
+    """
 
     align_to_words: bool | None = None
     doc_stride: Count | None = None

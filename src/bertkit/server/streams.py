@@ -14,10 +14,10 @@ from starlette.types import Receive, Scope, Send
 
 from bertkit.server import huggingface
 from bertkit.server.call import Call
-from bertkit.server.endpoint import ENCODER, Endpoint, observe, send_reply, start_call
+from bertkit.server.endpoint import CLIENT_LEFT, ENCODER, Endpoint, observe, send_reply, start_call
 from bertkit.server.errors import ServerError, malformed, overloaded
 from bertkit.server.logs import log_error, log_request
-from bertkit.server.reading import NDJSON, ClientLeftError, check_content_type, decode
+from bertkit.server.reading import NDJSON, ClientLeftError, check_content_type, convert, decode
 
 _LINES_AT_A_TIME = 64
 _BYTES_AT_A_TIME = 32_000
@@ -70,7 +70,7 @@ class StreamEndpoint(Endpoint):
                 await send({"type": "http.response.body", "body": line, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         except ClientLeftError:
-            status = 499
+            status = CLIENT_LEFT
         finally:
             state.running -= 1
             call.leave()
@@ -160,7 +160,7 @@ async def _run(call: Call, line: bytes | ServerError) -> object:
         raise line
     content = decode(line, object)
     if isinstance(content, dict):
-        record = decode(line, StreamLine)
+        record = convert(content, StreamLine)
         content, parameters = record.inputs, record.parameters
     else:
         parameters = {}

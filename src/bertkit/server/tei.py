@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from bertkit.server.activations import Activation
 from bertkit.server.call import Call
 from bertkit.server.errors import invalid
 from bertkit.server.huggingface import label_records
-from bertkit.server.inputs import check_inputs, check_text
+from bertkit.server.inputs import check_inputs, check_text, refuse_prompt
 from bertkit.server.models import ServedModel
 from bertkit.server.records import Request
 
@@ -88,9 +89,11 @@ async def rerank(call: Call, request: RerankRequest) -> object:
 
 async def tokenize(call: Call, request: TokenizeRequest) -> object:
     """The tokens of each text."""
+    refuse_prompt(request.prompt_name)
     model = call.find_model(request.model)
     texts = [str(text) for text in check_inputs(request.inputs, call.service.limits)]
-    return [_tokens(model, text, specials=request.add_special_tokens) for text in texts]
+    specials = request.add_special_tokens
+    return await asyncio.to_thread(lambda: [_tokens(model, text, specials=specials) for text in texts])
 
 
 async def decode(call: Call, request: DecodeRequest) -> object:

@@ -6,8 +6,12 @@ import json
 from typing import Any
 
 
-def parse_json(text: str | bytes, *, allow_nan: bool = True) -> Any:
-    """The value of a JSON text.
+class RepeatedKeyError(ValueError):
+    """An object with two values under one key."""
+
+
+def parse_json(text: str | bytes, *, allow_nan: bool = True, unique_keys: bool = False) -> Any:
+    """The value of a JSON text. Of the values under one key the last counts, or with ``unique_keys`` none may repeat.
 
     Raises
     ------
@@ -16,9 +20,21 @@ def parse_json(text: str | bytes, *, allow_nan: bool = True) -> Any:
         ``allow_nan``. A fault of syntax is a ``json.JSONDecodeError``, which has its place.
     """
     try:
-        return json.loads(text) if allow_nan else json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(
+            text,
+            parse_constant=None if allow_nan else _refuse_constant,
+            object_pairs_hook=_unique if unique_keys else None,
+        )
     except RecursionError as error:
         raise ValueError("its values are nested too deeply") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        key = next(key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place]))
+        raise RepeatedKeyError(f'more than one field "{key}"')
+    return found
 
 
 def _refuse_constant(name: str) -> float:

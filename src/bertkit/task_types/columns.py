@@ -73,7 +73,7 @@ def guess_columns(table: Table, *, text: str | None, pair: str | None, label: st
         pair = _partner(text, [each.name for each in texts])
     others = [each for each in profiles if each.name not in (text, pair)]
     answer = named_label or _label_by_content(table.path, others, rows)
-    return Columns(first=text, second=pair, label=answer, id=_id_by_name([each.name for each in others], answer))
+    return Columns(first=text, second=pair, label=answer, id=find_id([each.name for each in others], answer))
 
 
 def guess_texts(table: Table, *, text: str | None, pair: str | None) -> Columns:
@@ -88,7 +88,7 @@ def guess_texts(table: Table, *, text: str | None, pair: str | None) -> Columns:
         text, pair = _guess_texts(
             table.path, [each for each in profiles if each.is_text and each.name not in taken], pair
         )
-    return Columns(first=text, second=pair, id=_id_by_name(table.columns, ""))
+    return Columns(first=text, second=pair, id=find_id(table.columns, ""))
 
 
 def _check_names(table: Table, *names: str | None) -> None:
@@ -171,7 +171,8 @@ def label_by_name(names: Iterable[str]) -> str | None:
     return next((by_name[name] for name in _LABEL_NAMES if name in by_name), None)
 
 
-def _id_by_name(names: Iterable[str], label: str) -> str | None:
+def find_id(names: Iterable[str], label: str | None = None) -> str | None:
+    """The column with a name that ids have, other than the ``label``; None without one."""
     return next((name for name in names if name.casefold() in ID_NAMES and name != label), None)
 
 

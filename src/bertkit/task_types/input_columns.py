@@ -10,7 +10,7 @@ from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8, check_encoding
 from bertkit.formats.tables import Table
 from bertkit.task_types.base import FileTask
-from bertkit.task_types.columns import ID_NAMES, guess_columns, guess_texts, looks_like_name
+from bertkit.task_types.columns import ID_NAMES, find_id, guess_columns, guess_texts, looks_like_name
 from bertkit.task_types.multiple_choice import MultipleChoiceTask
 from bertkit.task_types.similarity import SimilarityTask
 from bertkit.task_types.task_files import Columns, Split
@@ -39,7 +39,7 @@ def choose_columns(
             raise usage_error(f"{path} has no columns that {task.name} reads: leave out --text, --pair and --id.")
         return task, ""
     if not given and (path.is_dir() or (task.files.splits and _finds_texts(task, path))):
-        return task, ""
+        return (task, "") if path.is_dir() else _with_named_id(task, path)
     table = task.reader.open_table(path)
     for name in given:
         table.column_index(name)
@@ -51,7 +51,7 @@ def choose_columns(
         columns = guess_texts(table, text=text, pair=pair)
     if task.pair and columns.second is None:
         raise usage_error(f"{task.name} needs two texts, and {path} has one: name the second with --pair COLUMN.")
-    columns = columns if id is None else replace(columns, id=id)
+    columns = replace(columns, id=id or columns.id or find_id(table.columns))
     return _with_columns(task, columns), _describe(path, columns) if text is None else ""
 
 
@@ -93,6 +93,15 @@ def _of_known_task(task: TextTask, table: Table, text: str | None, pair: str | N
             f"{did_you_mean(first, table.columns) or _propose_text(table, second)}"
         )
     return replace(known, first=first, second=second, id=known.id if known.id in table.columns else None)
+
+
+def _with_named_id(task: TextTask, path: Path) -> tuple[FileTask, str]:
+    """The task with a column of ids that is named as such, unless the input has that of the training."""
+    columns, table = task.reader.find_columns(path), task.reader.open_table(path)
+    name = find_id(table.columns)
+    if name is None or columns.id in table.columns or name in columns.used():
+        return task, ""
+    return _with_columns(task, replace(columns, id=name)), f"{path.name}: id = {name}"
 
 
 def _propose_text(table: Table, second: str | None) -> str:

@@ -23,6 +23,9 @@ _EXACT = 2.0**53
 
 SEPARATORS = (";", "|", ",")
 
+_JOINERS = "\u200c\u200d"
+"""They are invisible, but change words of some scripts, and emoji."""
+
 _SHORTEST_TYPO = 4
 """Characters; shorter labels such as ``en`` and ``es`` may differ in one letter on purpose."""
 
@@ -118,8 +121,8 @@ def check_distinct(task: str, labels: Sequence[str]) -> None:
 def check_spelling(labels: Labels) -> None:
     """Raise an error for a label that is likely a typo of another one; it names the first row with it.
 
-    Labels that differ only in case, spacing or the way to write a number (1 and 1.0) are never two classes. Labels that
-    differ in one letter, or in two swapped letters, are two classes unless one of them is rare.
+    Labels that differ only in case, spacing, invisible characters or the way to write a number (1 and 1.0) are never
+    two classes. Labels that differ in one letter, or in two swapped letters, are two classes unless one is rare.
     """
     commonest_first = [label for label, _ in labels.counts.most_common()]
     for suspect, known in [*_same_when_normalized(commonest_first), *_one_typo_away(commonest_first)]:
@@ -176,10 +179,11 @@ def _number(label: str) -> float | None:
 
 
 def _plain(label: str) -> str:
-    """A label without differences in case, spacing, Unicode form, and the way to write a number."""
+    """A label without case, spacing, invisible characters, Unicode's forms, and other ways to write its number."""
     number = _number(label)
     if number is None:
-        return " ".join(unicodedata.normalize("NFKC", label).casefold().split())
+        visible = "".join(letter for letter in label if letter in _JOINERS or unicodedata.category(letter) != "Cf")
+        return " ".join(unicodedata.normalize("NFKC", visible).casefold().split())
     # Numbers of more than 15 digits may be equal as floats; as classes they are ids.
     return repr(number) if abs(number) < _EXACT or not label.strip().isdecimal() else str(int(label))
 

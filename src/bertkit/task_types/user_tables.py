@@ -306,7 +306,7 @@ def _build(
     if not counts:
         raise data_error(f'{path}: no row has a label in column "{files.splits["train"].columns.label}".')
     if len(counts) == 1:
-        raise data_error(f'{path}: every row has the label "{next(iter(counts))}". There must be at least two.')
+        raise data_error(f'{path}: every row has the label "{next(iter(counts))}". There must be two labels or more.')
     shared: _SharedSettings = {
         "name": f"files:{path.name}",
         "pair": pair,

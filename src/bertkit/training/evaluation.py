@@ -48,13 +48,9 @@ def evaluate_losses(
     afterwards.
     """
     device = next(model.parameters()).device
-    encoder = model.encoder
-    state = encoder.state() if isinstance(encoder, Stateful) else {}
-    if isinstance(encoder, Stateful):
-        encoder.load_state({})
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
-    with evaluation_mode(model), torch.inference_mode(), autocast(device, precision):
+    with evaluation_mode(model), _fresh_state(model.encoder), torch.inference_mode(), autocast(device, precision):
         batches = list(_list_batches(source, batch_size, min(len(source), limit or len(source))))
         for number, indices in enumerate(batches, start=1):
             batch = source.batch(0, indices).to(device)
@@ -64,9 +60,21 @@ def evaluate_losses(
                 counts[name] = counts.get(name, 0) + term.count
             report(number, len(batches))
             del outputs  # frees the logits before those of the next batch are allocated
-    if isinstance(encoder, Stateful):
-        encoder.load_state(state)
     return {name: total / max(1, counts[name]) for name, total in sums.items()}
+
+
+@contextmanager
+def _fresh_state(encoder: nn.Module) -> Iterator[None]:
+    """Without the recurrent state of an encoder, should it have one; it is put back at the end."""
+    if not isinstance(encoder, Stateful):
+        yield
+        return
+    state = encoder.state()
+    encoder.load_state({})
+    try:
+        yield
+    finally:
+        encoder.load_state(state)
 
 
 def _list_batches(source: BatchSource, batch_size: int, stop: int) -> Iterator[NDArray[np.int64]]:

@@ -19,7 +19,7 @@ _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Jordan's coefficients of the quintic: singular values end between about 0.7 and 1.2, not exactly at 1."""
 
 _MAX_RATIO = 8
-"""A matrix whose sides differ by more is an output layer, such as one for two classes or for the vocabulary."""
+"""A matrix whose sides differ by more counts as an output layer, such as one for two classes or for the vocabulary."""
 
 
 @runtime_checkable
@@ -32,7 +32,8 @@ class StacksMatrices(Protocol):
 def find_hidden_matrices(model: nn.Module) -> dict[str, int]:
     """The weights that Muon trains, by name, with the number of matrices that each stacks.
 
-    They are the weights of the Linear layers, except output layers. Embeddings, convolutions and recurrent cells are
+    They are the weights of the Linear layers whose sides differ by a factor of 8 at most, which leaves out the output
+    layers of few classes (256 wide: of up to 31) and of a vocabulary. Embeddings, convolutions and recurrent cells are
     no Linear layers.
     """
     stacked = {
@@ -52,7 +53,7 @@ def find_hidden_matrices(model: nn.Module) -> dict[str, int]:
 
 
 class _Update(NamedTuple):
-    """A matrix, its momentum, and its learning rate."""
+    """A matrix, the direction in which it moves once that is orthogonal, and its learning rate."""
 
     weight: Tensor
     direction: Tensor

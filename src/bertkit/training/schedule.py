@@ -43,6 +43,6 @@ def lr_factor(config: ScheduleConfig, done: float, total: float) -> float:
     if config.decay == "late":
         return min(1.0, (total - done) / (config.decay_share * total))
     begin = 0 if config.decay == "bert" else warmup
-    # max(1, ...): a run of one step may have no step after the warm-up.
-    left = max(0.0, (total - done) / max(1, total - begin))
+    # A run of one step may have no step after the warm-up.
+    left = max(0.0, (total - done) / (total - begin)) if total > begin else 1.0
     return (1 - math.cos(math.pi * left)) / 2 if config.decay == "cosine" else left

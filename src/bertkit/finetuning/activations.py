@@ -12,6 +12,7 @@ from functools import cached_property
 from io import BufferedRandom
 from pathlib import Path
 from tempfile import TemporaryFile
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -34,13 +35,14 @@ class _Entry(NamedTuple):
 class ActivationCache:
     """Hidden states of all layers in half precision, in a temporary file that is deleted when the process ends.
 
-    There is one entry per row of a batch. A token takes 2 bytes per layer and hidden unit: 5 GB for BERT-base on the
-    words of CoNLL-2003.
+    There is one entry per row of a batch. Threads may read and write at the same time. A token takes 2 bytes per layer
+    and hidden unit: 5 GB for BERT-base on the words of CoNLL-2003.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._entries: dict[bytes, _Entry] = {}
+        self._lock = Lock()  # the file has one position, which reading and writing move
 
     @cached_property
     def _file(self) -> BufferedRandom:
@@ -53,7 +55,7 @@ class ActivationCache:
 
     def write(self, key: bytes, states: NDArray[np.float16]) -> None:
         """Add the states of a row under ``key``."""
-        with explain_writing(self._folder):
+        with self._lock, explain_writing(self._folder):
             offset = self._file.seek(0, os.SEEK_END)
             self._file.write(states.tobytes())
             self._file.flush()  # here, so that a full disk is reported with the name of the folder
@@ -64,8 +66,9 @@ class ActivationCache:
         offset, shape = self._entries[key]
         states = np.empty(shape, dtype=np.float16)
         if states.size:  # a row may have no selected token, such as a sentence of control characters
-            self._file.seek(offset)
-            self._file.readinto(states.data.cast("B"))
+            with self._lock:
+                self._file.seek(offset)
+                self._file.readinto(states.data.cast("B"))
         return states
 
 
