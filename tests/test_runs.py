@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.runs import FORMAT, RunFolder, environment, read_metrics, read_run
+from bertkit.runs import FORMAT, RunFolder, differing_settings, environment, read_metrics, read_run
 from bertkit.storage.checksums import write_checked
 
 
@@ -182,6 +182,13 @@ def test_a_process_that_does_not_write_leaves_no_trace(tmp_path: Path) -> None:
         folder.begin({}, kind="pretrain")
         folder.log({"step": 1})
     assert not (tmp_path / "run").exists()
+
+
+def test_settings_that_differ_are_named_by_path() -> None:
+    before = {"lr": 1e-3, "task": {"name": "a", "files": {"train": ["x"]}}, "gone": 1}
+    now = {"lr": 1e-3, "task": {"name": "a", "files": {"train": ["y"]}, "pair": True}, "new": 2}
+    assert differing_settings(before, now) == ["task.files.train", "task.pair", "gone", "new"]
+    assert differing_settings(before, before) == []
 
 
 def test_the_environment_names_versions_and_machine() -> None:

@@ -204,6 +204,18 @@ def read_run(path: Path) -> dict[str, Any]:
     return record
 
 
+def differing_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The settings in which two records differ, by path, such as ``optimizer.lr``."""
+    found = []
+    for name in [*before, *(name for name in now if name not in before)]:
+        old, new = before.get(name), now.get(name)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            found += [f"{name}.{inner}" for inner in differing_settings(old, new)]
+        elif old != new:
+            found.append(name)
+    return found
+
+
 def environment() -> dict[str, str]:
     """Versions of libraries, the machine and the time, for ``run.json``."""
     return {

@@ -58,4 +58,4 @@ def test_the_trivial_alternatives_and_the_verdict_are_stated(table: Path, model:
         row = next(line for line in card.splitlines() if line.startswith(f"| {each.name} "))
         assert f"{each.scores['accuracy']:.4f}" in row
     assert f"\nA{result.verdict()[1:]}.\n" in card
-    assert f"- {result.warnings[-1]}." in card
+    assert f"- W{result.warnings[-1].removeprefix('w')}." in card

@@ -52,7 +52,7 @@ WRITTEN_FACTS = frozenset({"format", "bertkit", "files", OTHERS_READ})
 
 _FORMAT = 2
 
-_LEAST_OF_VOCABULARY = 0.5
+_LEAST_OF_VOCABULARY = 0.25
 """The share of the embeddings that must have a token; a few without one round their number up to a multiple of 64."""
 
 _ADVICE = "Train the model again."

@@ -20,7 +20,7 @@ from bertkit.machine.device import default_device, device_record
 from bertkit.machine.interrupts import Interrupts
 from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
-from bertkit.runs import RunFolder, read_run
+from bertkit.runs import RunFolder, differing_settings, read_run
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.task_types import FileTask
 
@@ -74,8 +74,11 @@ def begin_run(
         folder.begin(settings, kind=kind, origins=dict(origins or {}), **facts)
         return
     record = read_run(folder.path)
-    if record["run"] != settings:
-        raise usage_error(f"{folder.path} holds another run. Choose another -o folder, or repeat its command.")
+    if other := differing_settings(record["run"], settings):
+        raise usage_error(
+            f"{folder.path} holds another run (different: {', '.join(other)}). Choose another -o folder, or repeat its "
+            "command."
+        )
     if record["data"] != data:
         raise usage_error(f"the data files of {folder.path} have changed since it began. Choose another -o folder.")
     before = record.get("inputs", inputs)  # earlier versions did not write them

@@ -15,7 +15,7 @@ under torchrun each pre-training is data-parallel.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from bertkit.reproduction.plan import ReproductionPlan
 from bertkit.reproduction.result_tables import ResultTable
 from bertkit.reproduction.results import ResultsReader
 from bertkit.reproduction.scales import SCALES, Scale
+from bertkit.runs import differing_settings
 from bertkit.scheduling import order_units, run_all
 from bertkit.storage.atomic import explain_output, make_folder
 from bertkit.storage.checksums import read_record, write_checked
@@ -116,26 +117,13 @@ def _claim_folder(corpora: Corpora) -> None:
     record = config.to_json(corpora)
     del record["output"]  # the folder may be moved
     path = corpora.output / _RECORD
-    if path.exists() and (other := _find_changes(read_record(path), record)):
-        raise usage_error(
-            f"{corpora.output} was made with other settings ({', '.join(other)} differ). Choose another -o folder."
-        )
+    if path.exists() and (other := differing_settings(read_record(path), record)):
+        names = ", ".join(name.removeprefix("scale.") for name in other)  # as --set spells them
+        raise usage_error(f"{corpora.output} was made with other settings ({names} differ). Choose another -o folder.")
     with explain_output(corpora.output):
         require_own_folder(path, _CONTENT)
         make_folder(corpora.output)
     write_checked(path, record)
-
-
-def _find_changes(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """The fields in which two records of a folder differ, those of the scale included."""
-    old, new = _flatten(before), _flatten(now)
-    return [name for name in new if new[name] != old.get(name)]
-
-
-def _flatten(record: Mapping[str, object]) -> dict[str, object]:
-    scale = record["scale"]
-    assert isinstance(scale, dict)
-    return {**{name: value for name, value in record.items() if name != "scale"}, **scale}
 
 
 def _introduce(scale: Scale) -> str:
