@@ -63,12 +63,13 @@ def test_available_memory_is_a_part_of_all_memory() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc/meminfo")
-@pytest.mark.parametrize(("limit", "expected"), [("1048576", (1048576, 1000576)), ("max", None)])
+@pytest.mark.parametrize(("limit", "expected"), [("1048576", (1048576, 1000777)), ("max", None)])
 def test_memory_is_that_of_the_container(
     limit: str, expected: tuple[int, int] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "memory.max").write_text(f"{limit}\n")
     (tmp_path / "memory.current").write_text("48000\n")
+    (tmp_path / "memory.stat").write_text("anon 40000\nfile 900\ninactive_file 200\nactive_file 1\n")
     host = host_memory()[0]
     monkeypatch.setattr(memory, "_CONTROL_GROUP", tmp_path)
     assert host_memory() == expected if expected else host_memory()[0] == host

@@ -27,16 +27,23 @@ def host_memory() -> tuple[int | None, int | None]:
     except OSError:
         return None, None
     total, available = kilobytes["MemTotal"] * 1024, kilobytes["MemAvailable"] * 1024
-    limit, used = _read_number("memory.max"), _read_number("memory.current")
-    return (total, available) if limit is None else (min(total, limit), min(available, max(0, limit - (used or 0))))
+    found = _container_memory()
+    return (total, available) if found is None else (min(total, found[0]), min(available, found[1]))
 
 
-def _read_number(name: str) -> int | None:
-    """A number of the control group of this container; None where there is none, such as the limit ``max``."""
+def _container_memory() -> tuple[int, int] | None:
+    """The limit of this container and what is left of it, in bytes; None without a limit.
+
+    Cached files count as left: the system drops them when memory is needed.
+    """
     try:
-        return int((_CONTROL_GROUP / name).read_text(encoding="ascii"))
+        limit = int((_CONTROL_GROUP / "memory.max").read_text(encoding="ascii"))  # "max" is no limit
+        used = int((_CONTROL_GROUP / "memory.current").read_text(encoding="ascii"))
+        lines = (_CONTROL_GROUP / "memory.stat").read_text(encoding="ascii").splitlines()
     except (OSError, ValueError):
         return None
+    cached = sum(int(line.split()[1]) for line in lines if line.startswith(("active_file ", "inactive_file ")))
+    return limit, max(0, limit - used + cached)
 
 
 def total_memory(device: torch.device) -> int | None:
