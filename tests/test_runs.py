@@ -189,6 +189,7 @@ def test_settings_that_differ_are_named_by_path() -> None:
     now = {"lr": 1e-3, "task": {"name": "a", "files": {"train": ["y"]}, "pair": True}, "new": 2}
     assert differing_settings(before, now) == ["task.files.train", "task.pair", "gone", "new"]
     assert differing_settings(before, before) == []
+    assert differing_settings({}, {"new": None}) == ["new"], "absent is not None"
 
 
 def test_the_environment_names_versions_and_machine() -> None:

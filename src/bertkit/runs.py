@@ -207,11 +207,11 @@ def read_run(path: Path) -> dict[str, Any]:
 def differing_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The settings in which two records differ, by path, such as ``optimizer.lr``."""
     found = []
-    for name in [*before, *(name for name in now if name not in before)]:
+    for name in {**before, **now}:
         old, new = before.get(name), now.get(name)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             found += [f"{name}.{inner}" for inner in differing_settings(old, new)]
-        elif old != new:
+        elif old != new or name not in before or name not in now:
             found.append(name)
     return found
 

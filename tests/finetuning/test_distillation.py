@@ -100,29 +100,32 @@ def test_the_saved_student_has_the_head_of_its_task_alone(
     assert found.left_out == ()
 
 
-def test_a_teacher_of_single_texts_is_refused_for_pairs(
-    texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path
-) -> None:
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """Pairs of texts with a label."""
     table = tmp_path / "pairs.csv"
     rows = (f"{word} stone,{word},{('bad', 'good')[n % 2]}\n" for n, word in enumerate(WORDS * 4))
     table.write_text("first,second,label\n" + "".join(rows))
+    return table
+
+
+def test_a_teacher_of_single_texts_is_refused_for_pairs(
+    pairs: Path, model: Path, teacher: Path, tmp_path: Path
+) -> None:
     with pytest.raises(BertkitError, match=r"reads single texts; .* has pairs of texts"):
-        api.finetune(table, text="first", pair="second", model=model, output=tmp_path / "run", teacher=teacher, **QUICK)
+        api.finetune(pairs, text="first", pair="second", model=model, output=tmp_path / "run", teacher=teacher, **QUICK)
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0], ids=["logits", "layers"])
-def test_a_teacher_of_another_library_reads_pairs(weight: float, model: Path, tmp_path: Path) -> None:
+def test_a_teacher_of_another_library_reads_pairs(weight: float, pairs: Path, model: Path, tmp_path: Path) -> None:
     """Its folder does not say that its task is for pairs."""
-    table = tmp_path / "pairs.csv"
-    rows = (f"{word} stone,{word},{('bad', 'good')[n % 2]}\n" for n, word in enumerate(WORDS * 4))
-    table.write_text("first,second,label\n" + "".join(rows))
-    pairs: dict[str, Any] = {"text": "first", "pair": "second", "model": model}
+    columns: dict[str, Any] = {"text": "first", "pair": "second", "model": model}
     cls = [*QUICK.get("set", []), "task.pooling=cls", "task.pair_head=false"]
-    api.finetune(table, output=tmp_path / "teacher", **{**QUICK, **pairs, "set": cls})
+    api.finetune(pairs, output=tmp_path / "teacher", **{**QUICK, **columns, "set": cls})
     api.export(tmp_path / "teacher", to="huggingface", output=tmp_path / "out", progress="quiet")
     settings = [*cls, f"layer_weight={weight}"]
-    taught: dict[str, Any] = {**QUICK, **pairs, "set": settings, "teacher": tmp_path / "out"}
-    assert api.finetune(table, output=tmp_path / "student", **taught).best.scores
+    taught: dict[str, Any] = {**QUICK, **columns, "set": settings, "teacher": tmp_path / "out"}
+    assert api.finetune(pairs, output=tmp_path / "student", **taught).best.scores
 
 
 def test_a_teacher_of_other_classes_is_refused(

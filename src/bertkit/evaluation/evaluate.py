@@ -142,8 +142,10 @@ def _judge(
 
 def _caution_about_training_file(model: Pipeline, file: Path | None) -> list[str]:
     """A file that the model was trained on, by its SHA-256."""
-    trained = read_record(model.folder).get("data", {}).get("train", [])
-    if file is None or not file.is_file() or sha256_of(file) not in {each["sha256"] for each in trained}:
+    if file is None or not file.is_file():
+        return []
+    trained = {each["sha256"] for each in read_record(model.folder).get("data", {}).get("train", [])}
+    if not trained or sha256_of(file) not in trained:
         return []
     return [f"{file.name} is a file of the training: the score says nothing about new texts"]
 

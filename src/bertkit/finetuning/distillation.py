@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from bertkit.inference.pipeline import Pipeline, load, task_for
 from bertkit.model import Model
 from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.report.progress import Progress
-from bertkit.task_types import TextClassificationTask, TextExample, TextTask
+from bertkit.task_types import TextClassificationTask, TextExample
 from bertkit.task_types.input_columns import choose_columns
 
 Encoded = list[list[Feature]]
@@ -42,14 +41,13 @@ def add_soft_targets(
     assert run.teacher is not None
     task = _require_classes(run)
     teacher = load(run.teacher)
-    _require_same_task(run, teacher, task)
+    read = _task_of_teacher(run, teacher, task)
     new = _read_unlabelled(run, task, progress)
     others = [
         [replace(feature, labels={**feature.labels, SequenceClassification.label: IGNORE}) for feature in features]
         for _, features in task.encode_all(new, tokenizer)
     ]
     texts = [*examples, *new]
-    read = cast(TextTask, task_for(teacher, pair=task.pair))
     progress.start("predicting with the teacher", len(texts), "text")
     taught = []
     for features, prediction in zip([*encoded, *others], teacher.stream(texts, task=read), strict=True):
@@ -95,15 +93,17 @@ def _require_classes(run: FinetuneRun) -> TextClassificationTask:
     return run.task
 
 
-def _require_same_task(run: FinetuneRun, teacher: Pipeline, task: TextClassificationTask) -> None:
-    taught = teacher.task.labels if isinstance(teacher.task, TextClassificationTask) else ()
-    if set(taught) != set(task.labels):
+def _task_of_teacher(run: FinetuneRun, teacher: Pipeline, task: TextClassificationTask) -> TextClassificationTask:
+    """How the teacher reads the texts; a usage error if it has other classes, or reads pairs where they are none."""
+    read = task_for(teacher, pair=task.pair)
+    taught = read.labels if isinstance(read, TextClassificationTask) else ()
+    if not isinstance(read, TextClassificationTask) or set(taught) != set(task.labels):
         found = f"the classes {', '.join(taught)}" if taught else "no classes"
         raise usage_error(f"{run.teacher} predicts {found}; {task.name} has {', '.join(task.labels)}.")
-    assert isinstance(teacher.task, TextClassificationTask)
-    if cast(TextClassificationTask, task_for(teacher, pair=task.pair)).pair != task.pair:
+    if read.pair != task.pair:
         kinds = {True: "pairs of texts", False: "single texts"}
-        raise usage_error(f"{run.teacher} reads {kinds[not task.pair]}; {task.name} has {kinds[task.pair]}.")
+        raise usage_error(f"{run.teacher} reads {kinds[read.pair]}; {task.name} has {kinds[task.pair]}.")
+    return read
 
 
 def _read_unlabelled(run: FinetuneRun, task: TextClassificationTask, progress: Progress) -> list[TextExample]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 
@@ -32,7 +33,7 @@ def parse_json(text: str | bytes, *, allow_nan: bool = True, unique_keys: bool =
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        key = next(key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place]))
+        ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
         raise RepeatedKeyError(f'more than one field "{key}"')
     return found
 

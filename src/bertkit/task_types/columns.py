@@ -88,7 +88,7 @@ def guess_texts(table: Table, *, text: str | None, pair: str | None) -> Columns:
         text, pair = _guess_texts(
             table.path, [each for each in profiles if each.is_text and each.name not in taken], pair
         )
-    return Columns(first=text, second=pair, id=find_id(table.columns, ""))
+    return Columns(first=text, second=pair, id=find_id(table.columns))
 
 
 def _check_names(table: Table, *names: str | None) -> None:

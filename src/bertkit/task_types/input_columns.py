@@ -38,20 +38,23 @@ def choose_columns(
         if given:
             raise usage_error(f"{path} has no columns that {task.name} reads: leave out --text, --pair and --id.")
         return task, ""
-    if not given and (path.is_dir() or (task.files.splits and _finds_texts(task, path))):
-        return (task, "") if path.is_dir() else _with_named_id(task, path)
+    if not given and path.is_dir():
+        return task, ""
     table = task.reader.open_table(path)
     for name in given:
         table.column_index(name)
     if task.files.splits:
-        columns = _of_known_task(task, table, text, pair)
+        known = task.reader.find_columns(path)
+        if not given and set(known.used()) <= set(table.columns):
+            return _with_ids(task, table, known)
+        columns = _of_known_task(task, table, known, text, pair)
     elif labelled:
         columns = guess_columns(table, text=text, pair=pair, label=None)
     else:
         columns = guess_texts(table, text=text, pair=pair)
     if task.pair and columns.second is None:
         raise usage_error(f"{task.name} needs two texts, and {path} has one: name the second with --pair COLUMN.")
-    columns = replace(columns, id=id or columns.id or find_id(table.columns))
+    columns = columns if id is None else replace(columns, id=id)
     return _with_columns(task, columns), _describe(path, columns) if text is None else ""
 
 
@@ -68,15 +71,24 @@ def with_utf8(task: FileTask) -> FileTask:
     return replace(task, files=replace(task.files, encoding=None))
 
 
-def _finds_texts(task: TextTask, path: Path) -> bool:
-    return set(task.reader.find_columns(path).used()) <= set(task.reader.open_table(path).columns)
+def _with_ids(task: TextTask, table: Table, known: Columns) -> tuple[FileTask, str]:
+    """The task, whose texts the table has, with the ids of the table, and a sentence if their column was guessed."""
+    columns = replace(known, id=_find_ids(table, known))
+    if columns == known:
+        return task, ""
+    return _with_columns(task, columns), f"{table.path.name}: id = {columns.id}"
 
 
-def _of_known_task(task: TextTask, table: Table, text: str | None, pair: str | None) -> Columns:
+def _find_ids(table: Table, columns: Columns) -> str | None:
+    """The column of the ids of the training, or one that is named as ids are and is no text."""
+    others = (name for name in table.columns if name not in (columns.first, columns.second))
+    return columns.id if columns.id in table.columns else find_id(others)
+
+
+def _of_known_task(task: TextTask, table: Table, known: Columns, text: str | None, pair: str | None) -> Columns:
     """The columns of the training where the table has them; a text of another name if there is no other column."""
     if pair is not None and not task.pair:
         raise usage_error(f"{task.name} is a task on one text: leave out --pair.")
-    known = task.reader.find_columns(table.path)
     second = pair or known.second
     if second is not None:
         table.column_index(second)
@@ -92,16 +104,8 @@ def _of_known_task(task: TextTask, table: Table, text: str | None, pair: str | N
             f'{table.path} has no column "{first}". Its columns: {columns}.'
             f"{did_you_mean(first, table.columns) or _propose_text(table, second)}"
         )
-    return replace(known, first=first, second=second, id=known.id if known.id in table.columns else None)
-
-
-def _with_named_id(task: TextTask, path: Path) -> tuple[FileTask, str]:
-    """The task with a column of ids that is named as such, unless the input has that of the training."""
-    columns, table = task.reader.find_columns(path), task.reader.open_table(path)
-    name = find_id(table.columns)
-    if name is None or columns.id in table.columns or name in columns.used():
-        return task, ""
-    return _with_columns(task, replace(columns, id=name)), f"{path.name}: id = {name}"
+    found = replace(known, first=first, second=second)
+    return replace(found, id=_find_ids(table, found))
 
 
 def _propose_text(table: Table, second: str | None) -> str:

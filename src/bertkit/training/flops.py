@@ -46,10 +46,10 @@ def peak_flops(device: torch.device, precision: Precision) -> float | None:
         return measure_matmul_speed(device)[precision] * 1e9
     if device.type != "cuda" or precision != "bfloat16":
         return None
-    return find_peak(torch.cuda.get_device_name(device))
+    return _find_peak(torch.cuda.get_device_name(device))
 
 
-def find_peak(name: str) -> float | None:
+def _find_peak(name: str) -> float | None:
     """FLOP/s of a GPU by the words of its name: an "RTX A1000" is no A100."""
     words = f" {name.replace('-', ' ')} "
     return next((peak for known, peak in _PEAKS.items() if f" {known} " in words), None)
