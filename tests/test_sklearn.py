@@ -123,5 +123,9 @@ def test_the_temporary_folder_goes_with_the_estimator(workspace: Path) -> None:
     folder = Path(estimator.folder_)
     assert folder.exists()
     assert not hasattr(clone(estimator), "folder_")
+    estimator.fit(["river stone", "garden"] * 5, [0, 1] * 5)
+    assert not folder.exists()
+    folder = Path(estimator.folder_)
+    assert estimator.predict(["garden"]).shape == (1,)
     del estimator
     assert not folder.exists()

@@ -68,7 +68,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(self.classes_) < 2:
             raise usage_error(f"y must have at least two different classes; it has {len(self.classes_)}.")
         names = _name_classes(self.classes_)
-        folder = self._make_folder()
+        former, folder = getattr(self, "_own_folder", None), self._make_folder()
         table = _write_table(folder / "train.jsonl", texts, [names[index] for index in indices])
         finetune(
             table,
@@ -88,7 +88,9 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             progress="quiet",
             set=[f"task.max_length={self.max_length}"],
         )
-        self.folder_ = str(folder / "run" / "model")
+        if former is not None:
+            shutil.rmtree(former, ignore_errors=True)
+        self._own_folder, self.folder_ = folder, str(folder / "run" / "model")
         self.names_ = names
         return self
 
@@ -120,7 +122,11 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         """With the files of the fitted model, as a copy may outlive this object and its folder."""
         state: dict[str, Any] = super().__getstate__()
-        kept = {name: value for name, value in state.items() if name not in ("_loaded", "_loaded_from", "folder_")}
+        kept = {
+            name: value
+            for name, value in state.items()
+            if name not in ("_loaded", "_loaded_from", "_own_folder", "folder_")
+        }
         if "folder_" in state:
             folder = Path(self.folder_)
             kept["_files"] = {
@@ -133,7 +139,8 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         files = state.pop("_files", None)
         super().__setstate__(state)
         if files is not None:
-            folder = self._make_folder() / "model"
+            self._own_folder = self._make_folder()
+            folder = self._own_folder / "model"
             for name, content in files.items():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(content)

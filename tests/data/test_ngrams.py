@@ -26,6 +26,10 @@ def test_case_and_punctuation_are_ignored_and_order_is_not() -> None:
     assert hasher.add("two one three").tolist() != first
 
 
+def test_a_word_of_hindi_is_one_word() -> None:
+    assert len(NgramHasher(3).add("हिन्दी भाषा में लिखा")) == 2
+
+
 @pytest.mark.parametrize("end", range(0, 43, 7))
 def test_the_division_into_chunks_makes_no_difference(end: int) -> None:
     hasher = NgramHasher(4)

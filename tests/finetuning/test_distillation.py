@@ -128,6 +128,14 @@ def test_a_teacher_of_another_library_reads_pairs(weight: float, pairs: Path, mo
     assert api.finetune(pairs, output=tmp_path / "student", **taught).best.scores
 
 
+def test_layers_are_not_matched_where_a_pair_has_two_rows(pairs: Path, model: Path, tmp_path: Path) -> None:
+    columns: dict[str, Any] = {"text": "first", "pair": "second", "model": model}
+    api.finetune(pairs, output=tmp_path / "teacher", **QUICK, **columns)
+    both: dict[str, Any] = {**QUICK, **columns, "set": ["layer_weight=1", "task.both_orders=true"]}
+    with pytest.raises(BertkitError, match=r"layer_weight matches one row per text"):
+        api.finetune(pairs, output=tmp_path / "run", teacher=tmp_path / "teacher", **both)
+
+
 def test_a_teacher_of_other_classes_is_refused(
     texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path
 ) -> None:

@@ -21,9 +21,9 @@ from bertkit.inference.embedding import CHUNK, EmbeddingSettings, Vectors
 from bertkit.inference.embedding_files import Report, embed_file
 from bertkit.inference.embedding_store import StoredVectors
 from bertkit.inference.encoder_pipeline import EncoderPipeline
+from bertkit.inference.text_column import open_text_column
 from bertkit.machine.interrupts import Interrupted
 from bertkit.model import Model
-from bertkit.task_types.text_column import open_text_column
 from bertkit.text.wordpiece import WordPiece
 
 ROWS = 2 * CHUNK + 276

@@ -139,6 +139,15 @@ def test_every_start_of_a_formula_gets_an_apostrophe(tmp_path: Path, text: str) 
         assert list(csv.reader(file))[1] == [f"'{text}"] * len(columns.columns)
 
 
+@pytest.mark.parametrize("text", ["-3", "+3.25", "-3,2", "-1e-5", "7"])
+def test_a_number_is_no_formula(tmp_path: Path, text: str) -> None:
+    columns = AnswerColumns(columns=("id", "label"))
+    find_writer(Path("out.csv"))([{"id": text, "label": f"{text}+1"}], tmp_path / "out.csv", columns)
+    with (tmp_path / "out.csv").open(newline="") as file:
+        sign = "" if text == "7" else "'"
+        assert list(csv.reader(file))[1] == [text, f"{sign}{text}+1"]
+
+
 def test_a_lone_carriage_return_stays_in_its_cell(tmp_path: Path) -> None:
     columns = MultipleChoiceTask(name="chooser", choices=("A", "B")).answer_columns
     rows = [dict.fromkeys(columns.columns, "a\rb"), dict.fromkeys(columns.columns, "plain")]

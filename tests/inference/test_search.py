@@ -16,8 +16,8 @@ from bertkit.inference.embedding_files import embed_file
 from bertkit.inference.embedding_store import StoredVectors
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.inference.search import add_texts, search
+from bertkit.inference.text_column import open_text_column
 from bertkit.model import Model
-from bertkit.task_types.text_column import open_text_column
 from bertkit.text.wordpiece import WordPiece, train
 
 TEXTS = [" ".join(SENTENCES[row % 4].split()[row % 7 :] + SENTENCES[row % 3].split()[: row % 5]) for row in range(97)]

@@ -60,7 +60,7 @@ def occupy(batcher: Batcher, operation: Upper) -> Job:
     """A job that holds the thread, so that what follows has to wait."""
     first = job(operation, "x")
     batcher.submit(first)
-    while batcher._active == [] or first.waiting:
+    while not first.encoded or first.waiting:
         time.sleep(0.001)
     return first
 
@@ -79,6 +79,17 @@ def test_small_requests_pass_between_the_batches_of_a_large_one(batcher: Batcher
     assert large.result(10) == ["L" * 6] * 4
     assert [each.result(10) for each in small] == [["S"], ["T"]]
     assert operation.batches[1] == ["llllll", "s", "t"]
+
+
+def test_a_request_that_a_batch_has_no_room_for_is_the_first_of_the_next(batcher: Batcher, operation: Upper) -> None:
+    occupy(batcher, operation)
+    large = [batcher.submit(job(operation, *[letter * 6] * 5)) for letter in "abcd"]
+    small = batcher.submit(job(operation, "s"))
+    operation.may_run.set()
+    assert small.result(10) == ["S"]
+    for each in large:
+        each.result(10)
+    assert operation.batches[1:3] == [["a" * 6, "b" * 6], ["c" * 6, "d" * 6, "s"]]
 
 
 def test_a_batch_has_its_tokens_at_most_unless_one_input_has_more(batcher: Batcher, operation: Upper) -> None:

@@ -138,6 +138,15 @@ def test_sentences_are_compared_by_the_cosine(server: Server, loaded: list[Serve
     assert found == pytest.approx([1.0, pipeline.similarity("the river", "old coins")], abs=1e-5)
 
 
+@pytest.mark.parametrize("field", ["source_sentence", "sentences"])
+def test_the_sentence_that_is_too_long_is_named(server: Server, field: str) -> None:
+    inputs = {"source_sentence": "the river", "sentences": ["old coins", "the mill"]}
+    inputs[field] = "river " * 999 if field == "source_sentence" else ["the mill", "river " * 999]
+    reply = post(server, "/models/words/pipeline/sentence-similarity", {"inputs": inputs})
+    assert reply.status_code == 422
+    assert (f"inputs.{field}" if field == "source_sentence" else "inputs.sentences[1]") in reply.text
+
+
 def test_labels_without_examples_come_from_an_inference_model(server: Server) -> None:
     one = client(server, "inference").zero_shot_classification("the river ran", candidate_labels=["water", "money"])
     assert sum(each.score for each in one) == pytest.approx(1)

@@ -74,6 +74,12 @@ def test_other_types_and_unknown_models_are_refused_before_the_stream(server: Se
     assert httpx2.post(f"{server.address}/stream?model=none", content=b'"a"', headers=HEADERS).status_code == 404
 
 
+def test_a_refused_stream_is_counted(server: Server) -> None:
+    assert post(server, "/stream", "a").status_code == 415
+    lines = httpx2.get(f"{server.address}/metrics").text.splitlines()
+    assert any('status="415"' in line for line in lines)
+
+
 def open_stream(server: Server) -> socket.socket:
     """A connection whose body has begun: ordinary clients send it whole before they read."""
     address = urlsplit(server.address)

@@ -43,6 +43,13 @@ def test_json_lists_may_differ_in_length(tmp_path: Path) -> None:
     ]
 
 
+def test_a_list_is_no_prompt(tmp_path: Path) -> None:
+    record = {"prompt": ["p", "q"], "choices": ["a", "b"], "label": 0}
+    (tmp_path / "t.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    with pytest.raises(BertkitError, match=r't\.jsonl, line 1: "prompt" is .*, not a text'):
+        guess(tmp_path / "t.jsonl")
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [

@@ -84,6 +84,13 @@ def test_the_same_number_written_in_two_ways_is_an_error(here: Path) -> None:
     fails(r'line 8: 2 spellings of one label \("1" 14 times, "1.0" once\)', BAD_DATA, write_csv(here / "n.csv", rows))
 
 
+def test_names_with_an_underscore_between_digits_are_classes(here: Path) -> None:
+    rows = [(str(row), sentence(row), f"{row % 5}_{row // 5 % 5}") for row in range(100)]
+    task = guess(write_csv(here / "n.csv", rows)).task
+    assert isinstance(task, TextClassificationTask)
+    assert len(task.labels) == 25
+
+
 def test_spaces_around_a_label_do_not_make_a_class(here: Path) -> None:
     assert guess(write_csv(here / "r.csv", reviews(40, row_7=" positive "))).task.labels == ("negative", "positive")
 

@@ -38,6 +38,8 @@ def test_lines_of_a_stream() -> None:
     for line in ('{"id": "7", "question": "who?", "context": "the miller"}', "who?\tthe miller"):
         example = TASK.reader.read_line("7", line)
         assert example == SpanExample("7", "who?", "the miller")
+    with pytest.raises(BertkitError, match="line 3: no tab"):
+        TASK.reader.read_line("3", "who? the miller")
     with pytest.raises(BertkitError, match='line 3: not a JSON object with the texts "question" and "context"'):
         TASK.reader.read_line("3", '{"question": "who?"}')
     with pytest.raises(BertkitError, match='line 3: not a JSON object with the texts "question" and "context"'):

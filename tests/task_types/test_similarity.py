@@ -58,6 +58,14 @@ def test_scores_are_ranked_and_pairs_without_scores_get_negatives() -> None:
     }
 
 
+def test_no_second_text_of_its_own_is_a_negative() -> None:
+    own = [TextExample(str(row), "q1", f"a{row}", 1.0) for row in range(2)]
+    other = TextExample("2", "q2", "a2", 1.0)
+    negatives = add_negatives([*own, other])[3:]
+    assert [(each.first, each.second) for each in negatives] == [("q1", "a2"), ("q1", "a2"), ("q2", "a0")]
+    assert add_negatives(own) == own
+
+
 def test_the_head_has_no_weights_and_takes_the_pooling() -> None:
     (head,) = (
         SimilarityTask(name="t", pooling="cls", training="pairs", temperature=0.1).objectives(bert.tiny()).values()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bertkit.errors import BertkitError
 from bertkit.task_types import QuestionAnsweringTask, SpanExample
 from bertkit.task_types.squad_files import is_squad
 from bertkit.task_types.user_tables import guess
@@ -50,6 +51,14 @@ def test_a_published_file_is_one_line_of_any_length(tmp_path: Path, compress: Ca
     path.write_bytes(compress(path.read_bytes()))
     assert is_squad(path)
     assert guess(path).sentence.startswith("100,000 questions about 1 contexts")
+
+
+@pytest.mark.parametrize("field", ["question", "context", "answer"])
+def test_a_list_in_a_table_is_no_text(tmp_path: Path, field: str) -> None:
+    record = {"question": "who?", "context": "the miller", "answer": "miller"} | {field: ["a", "b"]}
+    (tmp_path / "t.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    with pytest.raises(BertkitError, match=rf't\.jsonl, line 1: "{field}" is .*, not a text'):
+        guess(tmp_path / "t.jsonl")
 
 
 def test_other_json_is_not_in_squads_format(tmp_path: Path) -> None:

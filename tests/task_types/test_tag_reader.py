@@ -18,6 +18,10 @@ def test_columns_are_read_as_sentences_in_iob2(task: TaggingTask) -> None:
     assert [len(list(task.reader.read(task.files.paths("", "dev")[0]))), from_record(task.record())] == [3, task]
 
 
+def test_marks_stay_with_their_letter(task: TaggingTask) -> None:
+    assert task.reader.read_line("1", "Cafe\u0301 de Flore, हिन्दी").words == ("Cafe\u0301", "de", "Flore", ",", "हिन्दी")
+
+
 def test_ill_formed_tags_and_unreadable_words_are_counted(task: TaggingTask, tmp_path: Path) -> None:
     rows = "a B-PER\nb I-PER\nc O\nd I-PER\n\u200b O\n"
     (tmp_path / "eng.train").write_text(rows, encoding="utf-8")

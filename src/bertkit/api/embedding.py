@@ -16,10 +16,10 @@ from bertkit.inference.encoder_pipeline import settings_for
 from bertkit.inference.pipeline import load
 from bertkit.inference.search import Neighbour, add_texts
 from bertkit.inference.search import search as search_vectors
+from bertkit.inference.text_column import TextColumn, open_text_column
 from bertkit.options.embedding import EmbedOptions, SearchOptions
 from bertkit.report.progress import Progress
 from bertkit.results import Results
-from bertkit.task_types.text_column import TextColumn, open_text_column
 
 
 @verb(EmbedOptions)

@@ -10,6 +10,7 @@ from bertkit.api.text import load_tokenizer
 from bertkit.api.verb import verb
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.errors import data_error
+from bertkit.inference.text_column import open_text_column
 from bertkit.options.finetuning import TaskTrainingOptions
 from bertkit.options.speed import (
     BenchFinetuneOptions,
@@ -23,7 +24,6 @@ from bertkit.speed.inference import InferenceSpeed, compare_systems
 from bertkit.speed.preparation import compare_preparation
 from bertkit.speed.pretraining import compare_pretraining
 from bertkit.speed.rounds import SpeedComparison
-from bertkit.task_types.text_column import open_text_column
 
 
 @verb(BenchPrepareOptions)

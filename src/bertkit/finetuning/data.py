@@ -83,15 +83,16 @@ def load_data(
         advice = " Too few different texts to hold some out: name a --dev FILE." if train and task.heldout else ""
         raise data_error(f"{task.name} has {len(train)} training and {len(dev)} dev examples with a label.{advice}")
     encoded = [features for _, features in task.encode_all(train, folder.tokenizer)]
-    if run.teacher is not None:
-        encoded = add_soft_targets(run, train, encoded, folder.tokenizer, progress)
-    features = [feature for each in encoded for feature in each]
-    windows = f" in {len(features):,} windows" if len(features) > len(train) else ""
-    progress.say(f"{len(train):,} training{windows} and {len(dev):,} dev examples, {_describe_lengths(features)}")
+    labelled = [feature for each in encoded for feature in each]
+    windows = f" in {len(labelled):,} windows" if len(labelled) > len(train) else ""
+    progress.say(f"{len(train):,} training{windows} and {len(dev):,} dev examples, {_describe_lengths(labelled)}")
     if keeps_heads(run, folder):
         progress.say(f"{run.model} was fine-tuned for the same kind of answers: it keeps its heads")
     if sentence := _describe_truncation(task, encoded):
         progress.say(sentence)
+    if run.teacher is not None:
+        encoded = add_soft_targets(run, train, encoded, folder.tokenizer, progress)
+    features = [feature for each in encoded for feature in each]
     extra_dev = {split: task.reader.labelled(split)[: run.dev_limit] for split in task.reader.extra_dev_splits()}
     baselines = fit_baselines(task, train, dev, extra_dev) if run.baseline else []
     if baselines:

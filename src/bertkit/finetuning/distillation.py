@@ -56,6 +56,8 @@ def add_soft_targets(
         progress.advance(len(taught))
     progress.finish()
     if run.layer_weight:
+        if task.both_orders:
+            raise usage_error("layer_weight matches one row per text, and with task.both_orders a pair has two.")
         means = predict_layer_means(teacher, read, texts, _count_layers(run))
         taught = [_add_label(*each) for each in zip(taught, repeat(MatchedLayers.label), means)]
     return taught

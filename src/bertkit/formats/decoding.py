@@ -21,6 +21,7 @@ _SIGNATURES = {
     b"BZh": "compressed by bzip2. Let its name end in .bz2",
     b"\xfd7zXZ\x00": "compressed by xz. Let its name end in .xz",
     b"PK\x03\x04": "a zip archive. Unpack it",
+    b"\xd0\xcf\x11\xe0": "an old Office document. Save it as text",
     b"PAR1": "Parquet. Let its name end in .parquet",
     b"%PDF": "a PDF. Extract its text",
 }

@@ -27,6 +27,7 @@ _OTHER_FORMATS = (
     (b"\x28\xb5\x2f\xfd", "compressed by zstd. Unpack it, or compress it by gzip"),
     (b"BZh", "compressed by bzip2. Unpack it, or compress it by gzip"),
     (b"\xfd7zXZ\x00", "compressed by xz. Unpack it, or compress it by gzip"),
+    (b"%PDF", "a PDF. Save its table as CSV in UTF-8"),
     (b"\xff\xfe", "in UTF-16. Save it as UTF-8"),
     (b"\xfe\xff", "in UTF-16. Save it as UTF-8"),
 )

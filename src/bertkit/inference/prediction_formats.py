@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TextIO
@@ -24,6 +25,8 @@ Writer = Callable[[Records, Path, AnswerColumns], None]
 _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """A spreadsheet takes a cell that begins like this for a formula, also after white space; the last four are the
 full-width forms of the others."""
+
+_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?([eE][+-]?[0-9]+)?")
 
 _HALF_CHARACTERS = "backslashreplace"
 """Half a character, which JSON can spell and UTF-8 cannot, is written as JSON spells it."""
@@ -97,8 +100,8 @@ def _cell(value: object, columns: AnswerColumns) -> object:
 
 
 def _without_formula(cell: object) -> object:
-    """A text that a spreadsheet would run as a formula gets an apostrophe before it."""
-    if not isinstance(cell, str):
+    """A text that a spreadsheet would run as a formula gets an apostrophe before it; a number is none."""
+    if not isinstance(cell, str) or _NUMBER.fullmatch(cell):
         return cell
     risky = cell.startswith(_CONTROL_STARTS) or cell.lstrip(" \ufeff\u00a0").startswith(_FORMULA_STARTS)
     return f"'{cell}" if risky else cell

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from bertkit.errors import count_of, data_error, usage_error, verb_of
 from bertkit.inference.embedding_store import EmbeddingRecord, StoredVectors, TextHash
 from bertkit.inference.encoder_pipeline import EncoderPipeline, describe_vectors
+from bertkit.inference.text_column import TextColumn
 from bertkit.inference.texts import check_plain_texts
 from bertkit.results import Result, Results
-from bertkit.task_types.text_column import TextColumn
 
 
 @dataclass(frozen=True, slots=True, repr=False)

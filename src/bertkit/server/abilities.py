@@ -133,10 +133,11 @@ async def answer(
     question: str,
     context: str,
     *,
+    n_best: int = 1,
     overlap: int | None = None,
     **settings: int | bool | None,
 ) -> SpanPrediction:
-    """The answer to a question; ``settings`` replace those of the task, where they are not None.
+    """The answer to a question, with at least ``n_best`` candidates; ``settings`` replace those of the task.
 
     ``overlap`` is the number of tokens of the context that two windows share.
     """
@@ -144,6 +145,7 @@ async def answer(
     if not isinstance(task, QuestionAnsweringTask):
         raise unable(f'the model "{model.name}" does not answer questions; it can do: {", ".join(model.tasks)}')
     given = {name: value for name, value in settings.items() if value is not None}
+    given["n_best"] = max(task.n_best, n_best)
     try:
         changed = replace(task, **given)  # type: ignore[arg-type]
     except BertkitError as error:
@@ -195,8 +197,11 @@ async def compare(
     call: Call, model: ServedModel, source: str, texts: Sequence[str], *, truncate: bool | None = None
 ) -> list[float]:
     """The cosine of the vector of ``source`` with that of each text."""
-    vectors = await embed(call, model, [source, *texts], truncate=truncate)
-    return [float(cosine) for cosine in (vectors[1:] @ vectors[0]).clip(-1, 1)]
+    (one,), others = await asyncio.gather(
+        embed(call, model, [source], truncate=truncate, field="inputs.source_sentence"),
+        embed(call, model, texts, truncate=truncate, field="inputs.sentences"),
+    )
+    return [float(cosine) for cosine in (others @ one).clip(-1, 1)]
 
 
 def _set_stride(

@@ -178,25 +178,27 @@ class Batcher:
 
 
 def _choose(active: Sequence[Job], most_tokens: int) -> tuple[list[tuple[Job, int]], list[Job]]:
-    """Inputs of the operation that has waited longest, one per request in turn; and the jobs in their new order."""
+    """Inputs of the operation that has waited longest, one per request in turn; and the jobs in their new order.
+
+    Requests that the batch has no room for are the first of the next one.
+    """
     batch: list[tuple[Job, int]] = []
     if not active:
         return batch, []
     operation = active[0].operation
-    jobs = [job for job in active if job.operation is operation]
     tokens = 0
-    open_jobs = jobs
-    while open_jobs:
-        for job in open_jobs:
-            size = job.encoded[job.waiting[0]].num_tokens
-            if batch and tokens + size > most_tokens:
-                open_jobs = []
-                break
-            batch.append((job, job.waiting.popleft()))
-            tokens += size
-        open_jobs = [job for job in open_jobs if job.waiting]
-    # Those that were served go to the end of the line.
-    return batch, [job for job in active if job.operation is not operation] + jobs
+    line = deque(job for job in active if job.operation is operation)
+    while line:
+        job = line[0]
+        size = job.encoded[job.waiting[0]].num_tokens
+        if batch and tokens + size > most_tokens:
+            break
+        batch.append((job, job.waiting.popleft()))
+        tokens += size
+        line.popleft()
+        if job.waiting:
+            line.append(job)
+    return batch, [job for job in active if job.operation is not operation] + list(line)
 
 
 def _count_padded(inputs: Sequence[Encoded]) -> int:
@@ -216,7 +218,7 @@ def _stopping() -> ServerError:
 def _refuse_truncated(job: Job) -> None:
     for number, each in enumerate(job.encoded):
         if each.num_truncated:
-            limit = each.num_tokens if each.limit is None else each.limit
+            limit = next(known for known in (each.limit, each.longest_row, each.num_tokens) if known is not None)
             raise TooLongError(number, limit=limit, given=limit + each.num_truncated)
 
 

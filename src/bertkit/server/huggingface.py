@@ -87,7 +87,7 @@ async def question_answering(call: Call, request: QuestionRequest) -> object:
         overlap=parameters.doc_stride,
         max_length=parameters.max_seq_len,
         max_query=parameters.max_question_len,
-        n_best=max(20, count),
+        n_best=count,
     )
     answers = _answers(prediction)
     return answers[0] if count == 1 else answers[:count]

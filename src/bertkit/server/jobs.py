@@ -16,8 +16,8 @@ _CHARACTERS_PER_TOKEN = 3
 class Encoded:
     """One input as a model reads it: ``content``, its tokens, and how many tokens of it were left out.
 
-    ``limit`` is the most tokens of the text that may be cut off, where that is not ``num_tokens``. An input that is
-    read in windows has several rows; ``longest_row`` is the tokens of the longest, where that is not ``num_tokens``.
+    An input that is read in windows, or has choices, has several rows; ``longest_row`` is the tokens of the longest,
+    where that is not ``num_tokens``. ``limit`` is the most tokens that the model reads, where that is neither.
     """
 
     content: Any

@@ -60,7 +60,7 @@ class StreamEndpoint(Endpoint):
         except ServerError as error:
             state.running -= 1
             await send_reply(send, self.error_reply(error), [identity])
-            call.leave()
+            _finish(call, error.status, begin)
             return
         status = _OK
         try:
@@ -74,8 +74,13 @@ class StreamEndpoint(Endpoint):
         finally:
             state.running -= 1
             call.leave()
-        observe(call, status, time.monotonic() - begin)
-        log_request(call, status, time.monotonic() - begin)
+        _finish(call, status, begin)
+
+
+def _finish(call: Call, status: int, begin: float) -> None:
+    call.leave()
+    observe(call, status, time.monotonic() - begin)
+    log_request(call, status, time.monotonic() - begin)
 
 
 async def read_lines(call: Call, receive: Receive) -> AsyncIterator[bytes | ServerError]:

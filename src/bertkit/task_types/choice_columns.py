@@ -10,8 +10,9 @@ from typing import Literal, NamedTuple
 
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.lines import at_line
-from bertkit.formats.tables import Table
+from bertkit.formats.tables import Table, require_text
 from bertkit.storage.json_text import parse_json
+from bertkit.task_types.columns import ID_NAMES
 from bertkit.task_types.task_files import Columns
 
 Spelling = Literal["number", "number from 1", "letter", "text"]
@@ -22,7 +23,6 @@ _LISTS = ("choices", "endings", "options")
 _PROMPTS = ("prompt", "question", "sent1", "context", "premise", "ctx", "goal", "text", "sentence")
 _STEMS = ("stem", "sent2")
 _LABELS = ("label", "answer", "gold", "correct", "target", "answerkey")
-_IDS = ("id", "idx", "fold-ind", "uid", "guid")
 
 
 class ChoiceCells(NamedTuple):
@@ -72,7 +72,7 @@ def find_texts(table: Table, choices: Sequence[str], *, prompt: str | None = Non
     found = prompt or _first_match(_PROMPTS, others)
     if found is None:
         raise usage_error(f"{table.path} has choices and no column called prompt. Name it: --text COLUMN.")
-    return Columns(first=found, second=_first_match(_STEMS, others), id=_first_match(_IDS, others))
+    return Columns(first=found, second=_first_match(_STEMS, others), id=_first_match(ID_NAMES, others))
 
 
 def _first_match(names: Sequence[str], columns: Sequence[str]) -> str | None:
@@ -87,6 +87,8 @@ def read_choice_cells(table: Table, columns: Columns, choices: Sequence[str]) ->
     used = [*columns.used(), *choices]
     for row in table.rows(*used):
         cells = dict(zip(used, row.cells, strict=True))
+        for name in filter(None, (columns.first, columns.second)):
+            require_text(cells[name], name, table.path, row.line)
         texts = tuple(cells[name].strip() for name in choices)
         yield ChoiceCells(
             path=table.path,

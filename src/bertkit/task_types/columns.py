@@ -25,7 +25,7 @@ _PAIR_NAMES = (
 _MACHINE_MADE = re.compile(
     r"\d{4}-\d\d-\d\d([T ].*)?|https?://\S+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 )
-ID_NAMES = ("id", "idx", "index", "uid", "guid")
+ID_NAMES = ("id", "idx", "index", "uid", "guid", "fold-ind")
 """Names of columns of ids, in lower case."""
 
 

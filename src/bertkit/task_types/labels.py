@@ -170,9 +170,16 @@ def sort_labels(labels: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(known, key=float)) if are_numbers(known) else tuple(known)
 
 
+def parse_number(text: str) -> float:
+    """The number that a text spells; ValueError if it spells none, also for Python's ``1_000``, which may be a name."""
+    if "_" in text:
+        raise ValueError(text)
+    return float(text)
+
+
 def _number(label: str) -> float | None:
     try:
-        number = float(label)
+        number = parse_number(label)
     except ValueError:
         return None
     return number if abs(number) < float("inf") else None

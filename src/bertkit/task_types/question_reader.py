@@ -50,7 +50,9 @@ class QuestionReader(Reader[SpanExample]):
     def read_line(self, name: str, line: str) -> SpanExample:
         """A JSON object with ``question`` and ``context``, or the two with a tab between them."""
         if not line.lstrip().startswith("{"):
-            question, _, context = line.partition("\t")
+            question, tab, context = line.partition("\t")
+            if not tab:
+                raise data_error(f"line {name}: no tab. Write a question, a tab and the text that has its answer.")
             return SpanExample(name, question, context)
         try:
             record = parse_json(line)

@@ -18,6 +18,7 @@ from bertkit.objectives.regression import Regression
 from bertkit.ranges import LARGEST_MAGNITUDE, FiniteFloat, Range, check_ranges
 from bertkit.task_types.base import AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, predict_numbers
+from bertkit.task_types.labels import parse_number
 from bertkit.task_types.text_reader import Answer, TextExample
 from bertkit.task_types.text_task import (
     Prediction,
@@ -61,7 +62,7 @@ class Numbers:
 def read_number(cell: str, where: str, numbers: Numbers) -> float:
     """The number in a cell; one that is not finite, or out of the bounds of ``numbers``, is a data error."""
     try:
-        number = float(cell)
+        number = parse_number(cell)
     except ValueError as error:
         raise data_error(f'{where}: "{cell}" is not a number.') from error
     lowest, highest = numbers.lowest, numbers.highest

@@ -33,6 +33,9 @@ _SCORES: Mapping[str, Mapping[str, Callable[[Sequence[float], Sequence[float]], 
 }
 """The scores of a task by its metric."""
 
+_FARTHEST = 1000
+"""Rows between a first text and another second text for it: a text may belong to many that follow one another."""
+
 Training = Literal["scores", "pairs"]
 """``scores``: the cosine is fitted to a score of each pair. ``pairs``: all pairs belong together, and the second texts
 of the other pairs in a batch are negatives."""
@@ -156,13 +159,14 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
 
 
 def add_negatives(pairs: Sequence[TextExample]) -> list[TextExample]:
-    """Pairs that belong together, and for each its first text with the second text of the next, with the label 0."""
-    others = [*pairs[1:], *pairs[:1]]
-    negatives = [
-        replace(pair, id=f"{pair.id}-other", second=other.second, label=0.0)
-        for pair, other in zip(pairs, others, strict=True)
-        if other.second != pair.second
-    ]
+    """Pairs that belong together, and each first text with the next second text that is not one of its own, as 0."""
+    together = {(pair.first, pair.second) for pair in pairs}
+    negatives = []
+    for place, pair in enumerate(pairs):
+        following = (pairs[(place + step) % len(pairs)].second for step in range(1, min(len(pairs), _FARTHEST)))
+        other = next((second for second in following if (pair.first, second) not in together), None)
+        if other is not None:
+            negatives.append(replace(pair, id=f"{pair.id}-other", second=other, label=0.0))
     return [*pairs, *negatives]
 
 

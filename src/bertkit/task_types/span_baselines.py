@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from bertkit.task_types.span_decoder import AnswerSpan, SpanPrediction
 from bertkit.task_types.squad_files import SpanExample
+from bertkit.text.marks import word_pattern
 from bertkit.text.sentences import split_sentences
 
 OVERLAP = "overlap with the question"
 
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(word_pattern())
 
 Rarity = Callable[[str], float]
 

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from bertkit.errors import BertkitError, count_of, data_error, did_you_mean, verb_of
 from bertkit.formats.compression import ByteStream, suffix_of
 from bertkit.formats.lines import at_line
-from bertkit.formats.tables import Table
+from bertkit.formats.tables import Table, require_text
 from bertkit.storage.json_text import parse_json
 from bertkit.task_types.task_files import Columns
 
@@ -197,7 +197,7 @@ def _read_squad(path: Path) -> Iterator[SpanExample]:
 
 
 def read_json_file(path: Path) -> object:
-    """The content of a JSON file, plain or ``.gz``; a fault is a data error with its line."""
+    """The content of a JSON file, plain or compressed; a fault is a data error with its line."""
     try:
         text = b"".join(ByteStream(path)).decode("utf-8-sig")
         content: object = parse_json(text, allow_nan=False)
@@ -257,6 +257,8 @@ def _read_table(path: Path) -> Iterator[SpanExample]:
     used = ["question", "context", *(name for name in ("answer", "answer_start", "id") if name in table.columns)]
     for row in table.rows(*used):
         cells = dict(zip(used, row.cells, strict=True))
+        for name, cell in cells.items():
+            require_text(cell, name, path, row.line)
         answers, text = None, cells.get("answer")
         if text is not None:
             answers = (Answer(text, _offset(cells.get("answer_start", ""), path, row.line)),) if text else ()

@@ -19,8 +19,9 @@ from bertkit.task_types.held_out import describe_overlap, hold_out
 from bertkit.task_types.reader import Reader
 from bertkit.task_types.tag_files import read_sentences
 from bertkit.task_types.task_files import Columns
+from bertkit.text.marks import word_pattern
 
-_WORD = re.compile(r"\w+|[^\w\s]")
+_WORD = re.compile(rf"{word_pattern()}|[^\w\s]")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.errors import data_error, usage_error
+from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Format, Table, require_text
 from bertkit.options.inputs import STREAM
@@ -43,7 +44,7 @@ def open_text_column(path: Path, name: str | None = None, *, encoding: str | Non
     """The column ``name`` of a table, or else the one that looks like its text; of a ``.txt``, its lines."""
     if path == STREAM:
         raise usage_error("stdin can be read only once, and the texts are read twice: save them in a file first.")
-    if path.name.removesuffix(".gz").endswith(".txt"):
+    if suffix_of(path) == ".txt":
         if name is not None:
             raise usage_error(f"{path} has lines and no columns: leave out --text.")
         return TextColumn(Table(path, Format(kind="lines", names=("text",)), encoding=encoding), "text")

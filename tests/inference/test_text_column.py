@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.task_types.text_column import open_text_column
+from bertkit.inference.text_column import open_text_column
 
 
 def test_the_column_is_the_one_that_looks_like_text_or_the_named_one(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_list_or_an_object_is_no_text(tmp_path: Path, value: str) -> None:
 
 
 def test_lines_are_texts_and_have_no_column(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
+    path = tmp_path / "a.TXT"
     path.write_text("one\ttwo\nthree\n")
     lines = open_text_column(path)
     assert list(lines.texts()) == ["one\ttwo", "three"]
