@@ -253,7 +253,7 @@ def test_a_json_list_of_records_is_a_table(tmp_path: Path) -> None:
     [
         ("[]", "t.json is empty"),
         ('[{"a": 1}, 3]', "t.json: item 2 of the list is not a JSON object"),
-        ('[{"a": 1}, {"b": 2}]', 't.json, line 2: no field "a"'),
+        ('[{"a": 1}, {"b": 2}]', 't.json, row 2: no field "a"'),
         ('[{"a": 1}', r"t.json: not JSON"),
     ],
 )

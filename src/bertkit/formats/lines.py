@@ -34,9 +34,17 @@ _OTHER_FORMATS = (
 """The first bytes of files that are often mistaken for text, and what to do with them."""
 
 
+_WITHOUT_LINES = (".json", ".parquet", ".arrow")
+
+
 def at_line(path: Path, line: int) -> str:
-    """``reviews.csv, line 4,182``, which begins every error about a row."""
+    """``reviews.csv, line 4,182``, which begins every error about a line."""
     return f"{path}, line {line:,}"
+
+
+def at_row(path: Path, number: int) -> str:
+    """The same for a row of a table: ``reviews.parquet, row 4,182`` where lines do not count the rows."""
+    return f"{path}, row {number:,}" if path.is_dir() or suffix_of(path) in _WITHOUT_LINES else at_line(path, number)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from bertkit.formats.arrow import (
 )
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.json_records import json_records, refuse_nested_rows
-from bertkit.formats.lines import Lines, at_line
+from bertkit.formats.lines import Lines, at_line, at_row
 from bertkit.formats.workbooks import is_workbook
 
 _DELIMITERS = ",;\t|"
@@ -40,7 +40,7 @@ _LONGEST_FIELD = 1_000_000
 
 
 class Row(NamedTuple):
-    """``line`` counts from 1 and includes the line of column names; in Parquet and Arrow it is the row number."""
+    """``line`` counts from 1 and includes the line of column names; in JSON lists, Parquet and Arrow it counts rows."""
 
     line: int
     cells: Sequence[str]
@@ -72,7 +72,7 @@ class Structure(str):
 def require_text(cell: str, column: str, path: Path, line: int) -> str:
     """The text in a cell; a list or an object is a data error."""
     if isinstance(cell, Structure):
-        raise data_error(f'{at_line(path, line)}: "{column}" is {cell[:40]}, not a text.')
+        raise data_error(f'{at_row(path, line)}: "{column}" is {cell[:40]}, not a text.')
     return cell
 
 
@@ -156,7 +156,7 @@ class Table:
             try:
                 yield Row(number, [_cell(value) for value in values])
             except UnicodeDecodeError as error:
-                raise data_error(f"{at_line(self.path, number)}: a cell of bytes that are no UTF-8.") from error
+                raise data_error(f"{at_row(self.path, number)}: a cell of bytes that are no UTF-8.") from error
 
     def _delimited_rows(self, lines: Iterator[str], columns: Sequence[str]) -> Iterator[Row]:
         places = [self.column_index(column) for column in columns]
@@ -344,7 +344,7 @@ def _json_rows(path: Path, records: Iterable[tuple[int, dict[str, object]]], col
     for number, record in records:
         missing = next((column for column in columns if column not in record), None)
         if missing is not None:
-            raise data_error(f'{at_line(path, number)}: no field "{missing}".{did_you_mean(missing, record)}')
+            raise data_error(f'{at_row(path, number)}: no field "{missing}".{did_you_mean(missing, record)}')
         yield Row(number, [_cell(record[column]) for column in columns])
 
 

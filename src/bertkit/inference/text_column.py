@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.compression import suffix_of
-from bertkit.formats.lines import at_line
+from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Format, Table, require_text
 from bertkit.options.inputs import STREAM
 from bertkit.task_types.columns import guess_texts, looks_like_name
@@ -36,7 +36,7 @@ class TextColumn:
         for row in self.table.rows(self.name):
             text = require_text(row.cells[0], self.name, self.path, row.line)
             if not text.strip():
-                raise data_error(f"{at_line(self.path, row.line)}: the text is empty. Delete the row, or fill it in.")
+                raise data_error(f"{at_row(self.path, row.line)}: the text is empty. Delete the row, or fill it in.")
             yield text
 
 

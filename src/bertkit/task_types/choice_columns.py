@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from bertkit.errors import data_error, usage_error
-from bertkit.formats.lines import at_line
+from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table, require_text
 from bertkit.storage.json_text import parse_json
 from bertkit.task_types.columns import ID_NAMES
@@ -95,7 +95,7 @@ def read_choice_cells(table: Table, columns: Columns, choices: Sequence[str]) ->
             line=row.line,
             prompt=cells[columns.first],
             stem=cells[columns.second] if columns.second else "",
-            choices=texts if len(choices) > 1 else _read_list(texts[0], at_line(table.path, row.line)),
+            choices=texts if len(choices) > 1 else _read_list(texts[0], at_row(table.path, row.line)),
             label=cells[columns.label].strip() if columns.label else None,
             id=cells[columns.id] if columns.id else str(row.line),
         )

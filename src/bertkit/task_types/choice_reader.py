@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertkit.errors import count_of, data_error, usage_error
-from bertkit.formats.lines import at_line
+from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table
 from bertkit.task_types.choice_columns import (
     ChoiceCells,
@@ -117,7 +117,7 @@ class ChoiceReader(Reader[ChoiceExample]):
         return found
 
     def _example(self, cells: ChoiceCells, *, may_lack_label: bool = False) -> ChoiceExample:
-        where = at_line(cells.path, cells.line)
+        where = at_row(cells.path, cells.line)
         example = make_example(cells.id, cells.prompt, cells.choices, stem=cells.stem, where=where)
         if cells.label is None or (not cells.label and may_lack_label):
             return example

@@ -11,7 +11,7 @@ from textwrap import shorten
 from typing import NamedTuple
 
 from bertkit.errors import data_error, usage_error
-from bertkit.formats.lines import at_line
+from bertkit.formats.lines import at_row
 from bertkit.storage.json_text import parse_json
 from bertkit.task_types.task_files import Cells
 
@@ -45,7 +45,7 @@ def collect_labels(rows: Iterable[Cells]) -> Labels:
         if cells.label:
             if cells.label.startswith('{"'):
                 raise data_error(
-                    f"{at_line(cells.path, cells.line)}: the label is an object, {shorten(cells.label, 60)}. Write the "
+                    f"{at_row(cells.path, cells.line)}: the label is an object, {shorten(cells.label, 60)}. Write the "
                     "value that is the label into a field of its own."
                 )
             counts[cells.label] += 1
@@ -86,7 +86,7 @@ def split_cells(labels: Labels, separator: str) -> Labels:
     first_seen: dict[str, tuple[Path, int]] = {}
     for cell, count in labels.counts.items():
         path, line = labels.first_seen[cell]
-        for label in set(read_labels(cell, separator, at_line(path, line))):
+        for label in set(read_labels(cell, separator, at_row(path, line))):
             counts[label] += count
             first_seen[label] = min(first_seen.get(label, (path, line)), (path, line))
     return Labels(counts, first_seen)
@@ -128,10 +128,10 @@ def check_spelling(labels: Labels) -> None:
     for suspect, known in [*_same_when_normalized(commonest_first), *_one_typo_away(commonest_first)]:
         path, line = labels.first_seen[suspect]
         if _plain(suspect) == _plain(known):
-            raise data_error(f"{at_line(path, line)}: {_describe_spellings(labels, known)}")
+            raise data_error(f"{at_row(path, line)}: {_describe_spellings(labels, known)}")
         if _is_rare(labels.counts[suspect], labels.counts[known]):
             raise data_error(
-                f'{at_line(path, line)}: label "{suspect}" occurs {_times(labels.counts[suspect])}; '
+                f'{at_row(path, line)}: label "{suspect}" occurs {_times(labels.counts[suspect])}; '
                 f'"{known}" occurs {_times(labels.counts[known])}. '
                 "Fix the row, or keep it as a class of its own with --allow-rare-labels."
             )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.encodings import UTF_8
-from bertkit.formats.lines import at_line
+from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table
 from bertkit.task_types.columns import guess_texts, label_by_name
 from bertkit.task_types.labels import are_numbers
@@ -88,7 +88,7 @@ def _scale(files: TaskFiles, name: str) -> Numbers:
     for cells in files.read(name, "train"):
         if cells.label:
             if not are_numbers([cells.label]):
-                raise data_error(f'{at_line(cells.path, cells.line)}: "{cells.label}" is not a number. Fix the row.')
+                raise data_error(f'{at_row(cells.path, cells.line)}: "{cells.label}" is not a number. Fix the row.')
             values.append(float(cells.label))
     if not values or max(values) - min(values) < SMALLEST_UNIT:
         found = f"all scores are {values[0]:g}" if values else "no row has a score"

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from bertkit.errors import BertkitError, count_of, data_error, did_you_mean, verb_of
 from bertkit.formats.compression import ByteStream, suffix_of
-from bertkit.formats.lines import at_line
+from bertkit.formats.lines import at_line, at_row
 from bertkit.formats.tables import Table, require_text
 from bertkit.storage.json_text import parse_json
 from bertkit.task_types.task_files import Columns
@@ -270,5 +270,5 @@ def _offset(cell: str, path: Path, line: int) -> int:
     if not cell.strip():
         return _NOT_FOUND
     if not cell.strip().isdecimal():
-        raise data_error(f'{at_line(path, line)}: answer_start is "{cell}", not a whole number.')
+        raise data_error(f'{at_row(path, line)}: answer_start is "{cell}", not a whole number.')
     return int(cell)

@@ -8,7 +8,7 @@ from pathlib import Path
 from bertkit.errors import data_error
 from bertkit.formats.arrow import is_dataset
 from bertkit.formats.compression import suffix_of
-from bertkit.formats.lines import at_line
+from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Structure, Table
 from bertkit.storage.json_text import parse_json
 from bertkit.task_types.conll_files import Sentence, has_tag_columns, is_tag, read_columns
@@ -39,7 +39,7 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
             f'the columns "{_WORDS[0]}" and "{_TAGS[0]}" of a .jsonl, and texts from lines of a .txt.'
         )
     for document, row in enumerate(table.rows(*columns[: 1 + tagged])):
-        where = at_line(path, row.line)
+        where = at_row(path, row.line)
         words, *others = (_read_list(cell, name, where) for cell, name in zip(row.cells, columns, strict=False))
         tags = others[0] if others else ()
         if tagged and len(tags) != len(words):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bertkit.errors import count_of, verb_of
 from bertkit.formats.compression import suffix_of
-from bertkit.formats.lines import at_line
+from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Format, Table, sniff
 from bertkit.task_types.columns import guess_columns
 from bertkit.task_types.held_out import (
@@ -103,7 +103,7 @@ class TextReader(Reader[TextExample]):
     def _example(self, cells: Cells, split: str) -> TextExample:
         label = self.unlabelled if cells.label is None else None
         if cells.label is not None and (cells.label or not self.files.splits[split].may_lack_labels):
-            label = self.read_label(cells.label, at_line(cells.path, cells.line))
+            label = self.read_label(cells.label, at_row(cells.path, cells.line))
         return TextExample(cells.id, cells.first, cells.second, label)
 
     def input_table(self, path: Path) -> Table | None:

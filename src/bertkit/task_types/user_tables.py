@@ -12,7 +12,7 @@ from typing import Literal, TypedDict
 
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.encodings import UTF_8
-from bertkit.formats.lines import at_line
+from bertkit.formats.lines import at_row
 from bertkit.formats.splits import find_splits
 from bertkit.formats.tables import Format, Table
 from bertkit.metrics.entities import NO_TYPE, find_entities, spell_tag
@@ -71,7 +71,7 @@ _SPELLINGS = {
 class Guess:
     """A task made from files, and a ``sentence`` that says how the files were understood.
 
-    The task holds the opened tables, so that nothing is read a second time.
+    Tables of texts and of choices stay open in the task, so that they are not read a second time.
     """
 
     task: FileTask
@@ -332,9 +332,9 @@ def _scale(path: Path, labels: Labels) -> Numbers:
     if not are_numbers(labels.counts):
         wrong = next(label for label in labels.counts if not are_numbers([label]))
         where, line = labels.first_seen[wrong]
-        raise data_error(f'{at_line(where, line)}: "{wrong}" is not a number. Fix the row, or give --kind classes.')
+        raise data_error(f'{at_row(where, line)}: "{wrong}" is not a number. Fix the row, or give --kind classes.')
     for label, (where, line) in labels.first_seen.items():
-        check_number(float(label), label, at_line(where, line))
+        check_number(float(label), label, at_row(where, line))
     values = [float(label) for label in labels.counts.elements()]
     spread = statistics.pstdev(values)
     if spread < SMALLEST_UNIT:
