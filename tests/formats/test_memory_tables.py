@@ -68,6 +68,11 @@ def test_other_splits_of_the_same_rows_are_another_table(tmp_path: Path) -> None
         assert len(cells(folder / "train.jsonl")) == size
 
 
+def test_infinity_is_no_missing_number(tmp_path: Path) -> None:
+    table = frame(text=["a", "b", "c"], score=[1.5, -np.inf, None])
+    assert [each[1] for each in cells(write_memory_table(table, tmp_path, "train"))] == ["1.5", "-inf", ""]
+
+
 def test_a_table_without_rows_is_named(tmp_path: Path) -> None:
     for table, name in ((frame(text=[]), "task"), (dataset_dict(train=dataset([], [])), "train of task")):
         with pytest.raises(BertkitError, match=f"^{name} is a table without rows") as raised:

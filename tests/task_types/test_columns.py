@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tests.task_types.small_tables import fails, reviews, sentence, write_csv
 from tests.task_types.small_tables import here as here
 
 from bertkit.errors import WRONG_USAGE, BertkitError
-from bertkit.task_types import TextClassificationTask
+from bertkit.task_types import RegressionTask, TextClassificationTask
 from bertkit.task_types.user_tables import guess
 
 
@@ -66,6 +67,21 @@ def test_a_pair_may_be_given(here: Path) -> None:
 def test_a_label_column_without_a_known_name_is_found_by_its_values(here: Path) -> None:
     path = write_csv(here / "t.csv", reviews(), header="id,review,verdict")
     assert guess(path).task.files.splits["train"].columns.label == "verdict"
+
+
+def test_the_only_column_of_numbers_is_the_label(here: Path) -> None:
+    rows = [(str(row), sentence(row), str(900 + row * row)) for row in range(60)]
+    found = guess(write_csv(here / "t.csv", rows, header="number,review,price"))
+    assert isinstance(found.task, RegressionTask)
+    assert found.task.files.splits["train"].columns.label == "price"
+    counted = [(str(row), sentence(row), "x") for row in range(60)]
+    fails("no column that looks like a label", WRONG_USAGE, write_csv(here / "n.csv", counted, header="n,review,x"))
+
+
+def test_an_object_is_no_text(here: Path) -> None:
+    rows = [{"meta": {"id": row, "more": "m" * 99}, "text": sentence(row), "label": "ab"[row % 2]} for row in range(40)]
+    (here / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert guess(here / "t.jsonl").task.files.splits["train"].columns.first == "text"
 
 
 def test_two_possible_label_columns_are_an_error(here: Path) -> None:

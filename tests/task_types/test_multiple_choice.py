@@ -45,6 +45,15 @@ def test_the_row_of_a_choice_may_be_pooled(tokenizer: Tokenizer) -> None:
     assert len(chosen.scores) == 3
 
 
+def test_the_label_is_written_as_in_the_files() -> None:
+    chosen, example = Choice(1, "flew past", (0.1, 0.9)), EXAMPLES[1]
+    written = {
+        spelling: replace(TASK, spelling=spelling).describe(example, chosen)["label"]
+        for spelling in ("number", "number from 1", "letter", "text")
+    }
+    assert written == {"number": 1, "number from 1": 2, "letter": "B", "text": example.choices[1]}
+
+
 def choose(labels: list[int]) -> list[Choice]:
     return [Choice(label, "", (1.0,)) for label in labels]
 

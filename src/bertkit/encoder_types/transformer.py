@@ -191,7 +191,7 @@ class Transformer(Encoder):
 
     def _pooled_positions(self, real: Bool[Tensor, "B T"]) -> Int[Tensor, " B"]:
         """The position whose state is pooled, in each row."""
-        return real.sum(dim=1) - 1 if self.causal else torch.zeros(len(real), dtype=torch.long)
+        return real.sum(dim=1) - 1 if self.causal else torch.zeros(real.shape[0], dtype=torch.long)
 
     def run_layers(
         self,

@@ -60,7 +60,8 @@ def read_split(task: FileTask, data: Path | None, split: str) -> LabelledSplit:
         task = task.at(data)
     examples = [example for example in task.examples(split) if example.label is not None]
     if not examples:
-        raise data_error(f"no example of {task.name} {split} has a label; there is nothing to score.")
+        source = f"row of {file}" if file is not None else f"example of {task.name} {split}"
+        raise data_error(f"no {source} has a label; there is nothing to score.")
     return LabelledSplit(task=task, split=split, examples=examples, file=file)
 
 
@@ -112,6 +113,9 @@ def compare_models(first: Pipeline, second: Pipeline, data: Path | None, split: 
     require_comparable(first.task, second.task, names)
     labelled = read_split(first.task if data is None else with_utf8(first.task), data, split)
     predictions = [predict_split(model, labelled, progress) for model in (first, second)]
+    for model, name in zip((first, second), names, strict=True):
+        for caution in caution_about_training_file(model, labelled.file):
+            progress.say(f"{name}: {caution}")
     return compare_predictions(labelled.task, split, labelled.examples, predictions[0], predictions[1], names)
 
 
@@ -134,13 +138,13 @@ def _judge(
                 [each.label for each in examples], [each.label for each in predictions], labelled.split
             ),
             *caution_about_size(len(examples), labelled.split),
-            *_caution_about_training_file(model, labelled.file),
+            *caution_about_training_file(model, labelled.file),
             *(caution_about_epochs(run.seeds, run.metric) if run else []),
         ],
     )
 
 
-def _caution_about_training_file(model: Pipeline, file: Path | None) -> list[str]:
+def caution_about_training_file(model: Pipeline, file: Path | None) -> list[str]:
     """A file that the model was trained on, by its SHA-256."""
     if file is None or not file.is_file():
         return []

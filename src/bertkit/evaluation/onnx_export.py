@@ -76,6 +76,8 @@ def export_onnx(folder: ModelFolder, output: Path, *, int8: bool = False, check:
     model = Model(whole.encoder, {}).eval() if set(whole.objectives) <= {"similarity"} else whole
     if check is not None and "task" not in folder.metadata:
         raise usage_error(f"--check needs a model with a task, and {folder.path} has none: leave it out.")
+    if check is not None and not model.objectives:
+        raise usage_error(f"--check compares predictions, and the file of {folder.path} gives vectors: leave it out.")
     task = from_record(folder.metadata["task"]) if "task" in folder.metadata else None
     if getattr(task, "both_orders", False):
         raise usage_error("--to onnx: this model reads each pair in both orders, which one ONNX file cannot.")
@@ -130,8 +132,8 @@ def _count_choices(feature: Feature) -> int | None:
 
 def _difference(expected: OutputArrays, found: OutputArrays, length: int | None) -> float:
     """The largest difference of an output, of the first ``length`` tokens or choices where outputs belong to them."""
-    pairs: list[tuple[Any, Any]] = [(expected[name][:length], found[name][:length]) for name in expected]
-    return max(float(np.abs(one - other).max()) for one, other in pairs)
+    pairs: list[tuple[Any, Any]] = [(np.atleast_1d(expected[name]), np.atleast_1d(found[name])) for name in expected]
+    return max(float(np.abs(one[:length] - other[:length]).max()) for one, other in pairs)
 
 
 def judge(found: OnnxCheck, *, int8: bool) -> None:

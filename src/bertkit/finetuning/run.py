@@ -15,6 +15,7 @@ from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult, read_seed, summarize_seeds, write_results
 from bertkit.finetuning.train_seed import train_seed
+from bertkit.inference.conversion import explain_export
 from bertkit.inference.predict import predict
 from bertkit.machine.device import default_device, device_record
 from bertkit.machine.interrupts import Interrupts
@@ -127,13 +128,6 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
         plot_confusion(gold, predicted, run.task.labels, folder.path / "confusion.svg")
     _report(data, folder, result)
     return result
-
-
-def explain_export(task: FileTask) -> str:
-    """A sentence for a model whose head other libraries do not have."""
-    pooling = getattr(task, "pooling", "cls")
-    remedy = "" if pooling == "cls" else f" (task.pooling={pooling}); with --set task.pooling=cls they read it all"
-    return f"other libraries read only the encoder of this model: they have no class for its head{remedy}"
 
 
 def _predict_classes(data: FinetuningData, best: ModelFolder) -> list[str]:

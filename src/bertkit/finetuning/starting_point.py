@@ -11,9 +11,11 @@ from bertkit.contracts import Encoder, LayerStack, Objective
 from bertkit.encoder_types import Transformer, WordEncoder
 from bertkit.errors import usage_error
 from bertkit.finetuning.record import FinetuneRun
+from bertkit.finetuning.units import change_unit
 from bertkit.finetuning.word_models import WORD_MODEL
 from bertkit.model import Model
 from bertkit.objectives.clm import CausalLanguageModel
+from bertkit.task_types import RegressionTask, from_record
 
 _HEAD_SETTINGS: Mapping[str, object] = {
     "type": None,
@@ -36,9 +38,11 @@ def build_finetuning_model(run: FinetuneRun, folder: ModelFolder) -> Model:
             "task.features uses a frozen encoder: leave out from_scratch, reinit_layers, layer_decay and lstm_layers."
         )
     if keeps_heads(run, folder):
-        trained = folder.load_model(run.task.objectives)
+        trained, before = folder.load_model(run.task.objectives), from_record(folder.metadata["task"])
         for name, head in heads.items():
             head.load_state_dict(trained.objectives[name].state_dict())
+            if isinstance(run.task, RegressionTask) and isinstance(before, RegressionTask):
+                change_unit(head, before.numbers, run.task.numbers)
     return model
 
 

@@ -19,6 +19,7 @@ from bertkit.finetuning.distillation import add_teacher
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import SeedResult, is_new_best, read_seeds, write_seed
 from bertkit.finetuning.starting_point import add_language_model, build_finetuning_model
+from bertkit.finetuning.units import in_files_unit
 from bertkit.inference.predict import predict, stream
 from bertkit.machine.device import default_device
 from bertkit.machine.interrupts import Interrupted, Interrupts
@@ -165,6 +166,7 @@ def _save(data: FinetuningData, model: Model, task: FileTask, folder: RunFolder,
     """Save the model if this seed is the best so far, then the record that marks the seed as finished."""
     if is_new_best(result, read_seeds(folder), task.metric):
         scores = config.to_json(result.scores)
+        model, task = in_files_unit(model, task)
         metadata = {"kind": "finetune", "task": task.record(), "seed": result.seed, "scores": scores}
         save_model(folder.model, model, data.tokenizer, metadata=metadata)
     write_seed(folder, result)

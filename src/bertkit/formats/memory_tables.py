@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
+import numpy as np
+
 from bertkit.errors import BertkitError, usage_error
 from bertkit.formats.arrow import build_converter
 from bertkit.storage.atomic import make_folder, write_file
@@ -111,12 +113,23 @@ def _lines_of_frame(frame: Any) -> Iterator[str]:
     if getattr(frame.columns, "nlevels", 1) > 1:
         raise usage_error("the DataFrame has columns of several levels. Give each column one name.")
     for start in range(0, len(frame), _ROWS_AT_ONCE):
-        rows = frame.iloc[start : start + _ROWS_AT_ONCE]
+        rows = _spell_infinity(frame.iloc[start : start + _ROWS_AT_ONCE])
         try:
             text = rows.to_json(orient="records", lines=True, double_precision=_DIGITS, date_format="iso")
         except ValueError as error:
             raise usage_error(f"the DataFrame cannot be read: {error}") from error
         yield text if text.endswith("\n") else text + "\n"
+
+
+def _spell_infinity(rows: Any) -> Any:
+    """Infinity as a text, which is refused where a number is asked for; JSON would make it a missing one."""
+    numbers = rows.select_dtypes("number")
+    infinite = [name for name in numbers if np.isinf(numbers[name].to_numpy("float64", na_value=np.nan)).any()]
+    if infinite:
+        rows = rows.copy()
+        for name in infinite:
+            rows[name] = [str(cell) if abs(cell) == np.inf else cell for cell in rows[name]]
+    return rows
 
 
 def _lines_of_dataset(dataset: _Dataset) -> Iterator[str]:

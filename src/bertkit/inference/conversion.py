@@ -18,6 +18,7 @@ from bertkit.errors import usage_error
 from bertkit.inference.huggingface_tasks import find_task
 from bertkit.model import Model
 from bertkit.results import Result
+from bertkit.task_types import FileTask
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.tokenizer_files import CONFIG as TOKENIZER_CONFIG
 from bertkit.text.tokenizer_files import TOKENIZER
@@ -86,7 +87,8 @@ def convert_to_sentence_transformers(folder: ModelFolder, output: Path) -> Conve
     if not set(model.objectives) <= _CROSS_ENCODER_HEADS or others_read(model) != "model":
         raise usage_error(
             f"{folder.path} has a head for {', '.join(model.objectives)} that sentence-transformers lacks; it has "
-            "those for one class or one number on [CLS]. Give --to huggingface."
+            "those for one class or one number on [CLS]. Give --to huggingface, or fine-tune a class or a number with "
+            "--set task.pooling=cls."
         )
     return _save(folder, model, output, None)
 
@@ -110,15 +112,25 @@ def _save(
     save_model(output, model, folder.tokenizer, metadata=_describe(folder, origin), embedding=embedding)
     dropped = [name for name, head in whole.objectives.items() if not heads and [*head.parameters()]]
     notes = [f"left out: the heads for {', '.join(dropped)}, which vectors do not need"] if dropped else []
+    task = find_task(folder)
+    if task is not None and heads and others_read(model) == "encoder":
+        notes.append(explain_export(task))
     return Conversion(
         output=output,
         encoder=folder.spec.title,
         heads=tuple(model.objectives),
         parameters=sum(weight.numel() for weight in model.parameters()),
-        is_for_a_task=find_task(folder) is not None,
+        is_for_a_task=task is not None,
         notes=(*_explain(folder), *notes),
         left_out=_list_left_out(folder, whole),
     )
+
+
+def explain_export(task: FileTask) -> str:
+    """A sentence for a model whose head other libraries do not have."""
+    pooling = getattr(task, "pooling", "cls")
+    remedy = "" if pooling == "cls" else f" (task.pooling={pooling}); with --set task.pooling=cls they read it all"
+    return f"other libraries read only the encoder of this model: they have no class for its head{remedy}"
 
 
 def _pretraining_heads(folder: ModelFolder, encoder: Encoder) -> Mapping[str, Objective]:

@@ -41,7 +41,9 @@ _OPSET = 18
 """onnxruntime 1.31 refuses the attention operator of opset 23 with a mask."""
 _EXTRA = "onnx"
 _PURPOSE = "--to onnx"
-_TRACED_ROWS, _TRACED_TOKENS = 3, 7
+_TRACED, _OTHER = (3, 2, 7), (5, 3, 5)
+"""Rows, choices and tokens of the inputs that an export traces, and of others that the file has to be right for too."""
+
 _REFUSED = {"crf_tags": "a CRF", "word_tags": "a tagger on the layers of a frozen encoder"}
 """Heads by label that are made of more than tensor operations."""
 
@@ -111,7 +113,7 @@ def write_onnx(model: Model, path: Path) -> None:
     require("onnxscript", extra=_EXTRA, purpose=_PURPOSE)
     require("onnxruntime", extra=_EXTRA, purpose=_PURPOSE)
     traced = _Traced(model).eval()
-    inputs = _random_inputs(model, traced.has_choices)
+    inputs = _random_inputs(model, traced.has_choices, _TRACED)
     table = model.encoder.embeddings
     assert isinstance(table, Embeddings)
     longest = table.position.num_embeddings - table.first_position
@@ -133,10 +135,17 @@ def write_onnx(model: Model, path: Path) -> None:
             external_data=False,
             verbose=False,
         )
+    written = OnnxModel(path, model)
+    for shape in (_TRACED, _OTHER):
+        _compare(written, traced, _random_inputs(model, traced.has_choices, shape))
+
+
+def _compare(written: OnnxModel, traced: _Traced, inputs: tuple[Tensor, ...]) -> None:
+    """Raise a data error if the file and the model have different outputs for ``inputs``."""
+    with torch.no_grad():
         expected = traced(*inputs)
-    found = OnnxModel(path, model).run(*(each.numpy() for each in inputs))
-    for one, other in zip(found, expected, strict=True):
-        difference = float(np.abs(one - other.numpy()).max())
+    for one, other in zip(written.run(*(each.numpy() for each in inputs)), expected, strict=True):
+        difference = float(np.abs(one - other.numpy()).max()) if one.shape == other.shape else np.inf
         if not difference <= TOLERANCE * max(1.0, float(other.abs().max())):
             raise data_error(f"the exported file computes other outputs than the model: they differ by {difference:g}.")
 
@@ -210,15 +219,16 @@ def _as_choices(rows: Any, choices: Any) -> Any:
     return padded
 
 
-def _random_inputs(model: Model, has_choices: bool) -> tuple[Tensor, ...]:
-    """Rows of different lengths with random tokens, always the same ones."""
+def _random_inputs(model: Model, has_choices: bool, shape: tuple[int, int, int]) -> tuple[Tensor, ...]:
+    """Random tokens of ``shape`` (rows, choices, tokens), always the same ones; the second row is shorter."""
     assert isinstance(model.encoder, Transformer)
     generator = torch.Generator().manual_seed(0)
-    shape = (_TRACED_ROWS, 2, _TRACED_TOKENS) if has_choices else (_TRACED_ROWS, _TRACED_TOKENS)
-    ids = torch.randint(model.encoder.token_embedding.num_embeddings, shape, generator=generator)
-    mask = torch.ones(shape, dtype=torch.long)
-    mask[1, ..., _TRACED_TOKENS - 3 :] = 0
-    return ids, mask, torch.zeros(shape, dtype=torch.long)
+    rows, choices, tokens = shape
+    size = (rows, choices, tokens) if has_choices else (rows, tokens)
+    ids = torch.randint(model.encoder.token_embedding.num_embeddings, size, generator=generator)
+    mask = torch.ones(size, dtype=torch.long)
+    mask[1, ..., tokens - 3 :] = 0
+    return ids, mask, torch.zeros(size, dtype=torch.long)
 
 
 def _is_no_advice(record: logging.LogRecord) -> bool:

@@ -37,6 +37,8 @@ _PARQUET = "writing .parquet"
 
 def find_writer(output: Path) -> Writer:
     """The writer for the suffix of ``output``; an unknown suffix, or a missing library, is an error now."""
+    if output.is_dir():
+        raise usage_error(f"{output} is a folder. Name a file in it: {output / 'predictions.csv'}")
     suffix = output.suffix.lower()
     if suffix not in _WRITERS:
         known = ", ".join(_WRITERS)

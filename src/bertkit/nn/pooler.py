@@ -26,7 +26,7 @@ class Pooler(nn.Module):
 
 def pick_tokens(states: Float[Tensor, "B T H"], columns: Int[Tensor, " B"]) -> Float[Tensor, "B H"]:
     """``states[i, columns[i]]`` for every row i; ``columns`` is on the host."""
-    indices = torch.arange(len(columns)) * states.shape[1] + columns
+    indices = torch.arange(columns.shape[0]) * states.shape[1] + columns
     # Not states[rows, columns], whose backward pass adds token by token (see packing.py).
     return select_tokens(states.flatten(0, 1), indices.to(states.device, non_blocking=True))
 

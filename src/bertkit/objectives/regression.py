@@ -41,6 +41,12 @@ class Regression(PooledObjective):
         with torch.autocast(vectors.device.type, enabled=False):
             return {"value": self.regressor(vectors.float()).squeeze(-1)}
 
+    @torch.no_grad()
+    def rescale(self, factor: float, offset: float) -> None:
+        """Change the weights so that ``value`` becomes value * factor + offset."""
+        self.regressor.weight.mul_(factor)
+        self.regressor.bias.mul_(factor).add_(offset)
+
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Squared error, summed."""
         labels = batch.labels[self.label]

@@ -144,3 +144,16 @@ def read_place(label: str, choices: Sequence[str], spelling: Spelling, where: st
     if not 0 <= place <= last:
         raise data_error(f'{where}: label "{label}" is none of the {len(choices)} choices, {known}.')
     return place
+
+
+def spell_place(place: int, choices: Sequence[str], spelling: Spelling) -> int | str:
+    """The label of the choice with this index from 0, as ``read_place`` reads it."""
+    match spelling:
+        case "number":
+            return place
+        case "number from 1":
+            return place + 1
+        case "letter":
+            return chr(ord("A") + place)
+        case "text":
+            return choices[place]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from bertkit.errors import data_error, list_names, usage_error
-from bertkit.formats.tables import Table
+from bertkit.formats.tables import Structure, Table
 from bertkit.task_types.labels import are_numbers
 from bertkit.task_types.task_files import Columns
 
@@ -45,7 +46,16 @@ class _Profile:
     @property
     def is_text(self) -> bool:
         filled = [cell for cell in self.cells if cell.strip()]
-        return bool(filled) and not are_numbers(filled)
+        return bool(filled) and not are_numbers(filled) and not any(isinstance(cell, Structure) for cell in filled)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the cells are numbers that do not just count the rows."""
+        filled = [cell for cell in self.cells if cell.strip()]
+        if not filled or not are_numbers(filled):
+            return False
+        numbers = sorted(map(float, filled))
+        return any(after - before != 1 for before, after in pairwise(numbers))
 
     @property
     def is_written_by_people(self) -> bool:
@@ -184,5 +194,9 @@ def _label_by_content(path: Path, profiles: Sequence[_Profile], rows: int) -> st
     if likely:
         names = list_names(likely).replace(", ", " or ")
         raise usage_error(f"{path}: the label may be {names}. Name it: --label COLUMN.")
-    columns = list_names([each.name for each in profiles]) or "there are only texts"
-    raise usage_error(f"{path} has no column that looks like a label ({columns}). Name it: --label COLUMN.")
+    numbers = [each.name for each in profiles if each.is_measured and each.name.casefold() not in ID_NAMES]
+    if len(numbers) == 1:
+        return numbers[0]
+    columns = list_names([each.name for each in profiles])
+    others = f"the columns beside the text are {columns}" if columns else "there are only texts"
+    raise usage_error(f"{path} has no column that looks like a label: {others}. Name it: --label COLUMN.")

@@ -23,7 +23,7 @@ from bertkit.task_types.base import (
     refuse_unlabelled,
 )
 from bertkit.task_types.choice_baselines import SIMILARITY, predict_most_similar
-from bertkit.task_types.choice_columns import Spelling
+from bertkit.task_types.choice_columns import Spelling, spell_place
 from bertkit.task_types.choice_reader import ChoiceExample, ChoiceReader
 from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.probabilities import softmax
@@ -95,10 +95,10 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
         return {SIMILARITY: _predict_most_similar}
 
     def describe(self, example: ChoiceExample, prediction: Choice) -> AnswerRecord:
-        """``id``, the index of the choice as ``label``, its text, its ``probability`` and the ``scores`` of all."""
+        """``id``, the ``label`` as the files write it, its text, its ``probability`` and the ``scores`` of all."""
         record = {
             "id": example.id,
-            "label": prediction.label,
+            "label": spell_place(prediction.label, example.choices, self.spelling),
             "choice": prediction.text,
             "probability": round(max(prediction.scores), 6),
             "scores": [round(score, 6) for score in prediction.scores],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -83,6 +83,10 @@ class RegressionTask(TextTask):
     def read_label(self, cell: str, where: str) -> float:
         """The number in a cell; one that is not finite or out of bounds is an error."""
         return read_number(cell, where, self.numbers)
+
+    def with_unit(self, unit: Numbers) -> Self:
+        """The same task, whose model learns numbers in the origin and the unit of ``unit``."""
+        return replace(self, numbers=replace(self.numbers, origin=unit.origin, unit=unit.unit))
 
     def encode_label(self, label: Answer | None) -> dict[str, Label]:
         """The number on the scale that the model learns."""

@@ -1,0 +1,42 @@
+"""Numbers in the unit of the files and in that of training, whose mean is near 0 and whose spread is near 1.
+
+A model is saved in the unit of the files, so that other libraries, which know no unit, compute the same numbers.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from bertkit.contracts import Objective
+from bertkit.model import Model
+from bertkit.objectives.regression import Regression
+from bertkit.task_types import FileTask, RegressionTask
+from bertkit.task_types.regression import Numbers
+
+_MOST_UNITS = 1e4
+"""Distance of the origin from 0 in units: float32 then has a thousandth of a unit."""
+
+_LARGEST_UNIT = 1e30
+_FILES = Numbers()
+
+
+def in_files_unit(model: Model, task: FileTask) -> tuple[Model, FileTask]:
+    """The same model and task, with numbers in the unit of the files; ``model`` itself is not changed.
+
+    Where float32 is too coarse for that, such as for times in seconds since 1970, the task keeps its own unit.
+    """
+    if not isinstance(task, RegressionTask):
+        return model, task
+    origin, unit = task.numbers.origin, task.numbers.unit
+    if (origin, unit) == (_FILES.origin, _FILES.unit) or abs(origin) > _MOST_UNITS * unit or unit > _LARGEST_UNIT:
+        return model, task
+    heads = {name: copy.deepcopy(head) for name, head in model.objectives.items() if isinstance(head, Objective)}
+    for head in heads.values():
+        change_unit(head, task.numbers, _FILES)
+    return Model(model.encoder, heads), task.with_unit(_FILES)
+
+
+def change_unit(head: Objective, old: Numbers, new: Numbers) -> None:
+    """Change the weights of a head that predicts numbers in the unit of ``old``, to predict them in that of ``new``."""
+    assert isinstance(head, Regression)
+    head.rescale(old.unit / new.unit, (old.origin - new.origin) / new.unit)
