@@ -264,7 +264,8 @@ def test_answers_that_a_spreadsheet_would_run_are_harmless(suffix: str, here: Pa
         assert [json.loads(line)["label"] for line in text.splitlines()] == FORMULAS, "JSON is left as it is"
         return
     rows = list(csv.DictReader(text.splitlines(), delimiter=",\t"[suffix == ".tsv"]))
-    assert not [row["label"] for row in rows if row["label"].startswith(("=", "+", "-", "@", "\t", "\r"))]
+    unmarked = [row["label"] for row in rows if row["label"].startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert unmarked == ["+1", "-1"], "a number is no formula"
     assert [row["label"].removeprefix("'") for row in rows] == [each.removeprefix("'") for each in FORMULAS]
 
 

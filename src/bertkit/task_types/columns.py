@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from bertkit.errors import data_error, list_names, usage_error
 from bertkit.formats.tables import Structure, Table
-from bertkit.task_types.labels import are_numbers
+from bertkit.task_types.labels import are_numbers, are_whole_numbers
 from bertkit.task_types.task_files import Columns
 
 _SAMPLE_ROWS = 2000
@@ -50,12 +49,11 @@ class _Profile:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the cells are numbers that do not just count the rows."""
+        """Whether the cells are numbers and no ids, which are whole and differ."""
         filled = [cell for cell in self.cells if cell.strip()]
         if not filled or not are_numbers(filled):
             return False
-        numbers = sorted(map(float, filled))
-        return any(after - before != 1 for before, after in pairwise(numbers))
+        return not are_whole_numbers(filled) or len(set(filled)) < len(filled)
 
     @property
     def is_written_by_people(self) -> bool:
