@@ -32,6 +32,14 @@ def test_the_spelling_of_the_label_is_guessed(tmp_path: Path, labels: tuple[str,
     assert [example.label for example in found.task.reader.rows("train")] == [0, 2]
 
 
+def test_choices_may_have_letters_in_their_names(tmp_path: Path) -> None:
+    rows = [("which?", "red", "green", "green"), ("and now?", "dye", "ink", "dye")]
+    found = guess(write_csv(tmp_path / "t.csv", ["question", "option_b", "option_a", "label"], *rows))
+    assert isinstance(found.task, MultipleChoiceTask)
+    assert found.task.choices == ("option_a", "option_b")
+    assert [example.label for example in found.task.reader.rows("train")] == [0, 1]
+
+
 def test_json_lists_may_differ_in_length(tmp_path: Path) -> None:
     records = [{"prompt": "p", "choices": ["a", "b"], "label": 0}, {"prompt": "q", "choices": list("abc"), "label": 2}]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")

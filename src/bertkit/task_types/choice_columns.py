@@ -18,7 +18,7 @@ from bertkit.task_types.task_files import Columns
 Spelling = Literal["number", "number from 1", "letter", "text"]
 """How a label names the right choice: its number from 0 or from 1, its letter from A, or its text."""
 
-_NUMBERED = re.compile(r"(choice|ending|option|answer|solution|sol)_?(\d+)", re.IGNORECASE)
+_NUMBERED = re.compile(r"(choice|ending|option|answer|solution|sol)(?:_?(\d+)|[ _]([a-h]))", re.IGNORECASE)
 _LISTS = ("choices", "endings", "options")
 _PROMPTS = ("prompt", "question", "sent1", "context", "premise", "ctx", "goal", "text", "sentence")
 _STEMS = ("stem", "sent2")
@@ -38,11 +38,12 @@ class ChoiceCells(NamedTuple):
 
 
 def find_choices(names: Sequence[str]) -> tuple[str, ...]:
-    """The columns of the choices, found by their names: ``ending0``, ... or ``A``, ``B``, ..., or one with lists."""
+    """The columns of the choices by their names: ``ending0``, ...; ``option_a``, ...; ``A``, ...; or one with lists."""
     numbered: dict[str, list[tuple[int, str]]] = {}
     for name in names:
         if match := _NUMBERED.fullmatch(name):
-            numbered.setdefault(match[1].lower(), []).append((int(match[2]), name))
+            place = int(match[2]) if match[2] else ord(match[3].lower())
+            numbered.setdefault(match[1].lower(), []).append((place, name))
     for found in numbered.values():
         if len(found) > 1:
             return tuple(name for _, name in sorted(found))
