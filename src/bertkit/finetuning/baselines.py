@@ -111,6 +111,8 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
     if score >= low and best.interval is not None:
         ends = f"{format_metric(metric, low)} to {format_metric(metric, high)}"
         judgement = f"within what {name} has on as many other examples ({ends})"
+        if score == 1:
+            return f"{compared}: {judgement}; more dev examples would tell which is better"
     else:
         judgement = f"the model is worse by {_difference(metric, to_beat - score)} and not worth its cost yet"
     return f"{compared}: {judgement}. What helps: {_advise(best)}"
