@@ -37,6 +37,17 @@ def test_new_input_is_read_by_the_task(name: str, text: str, first: str, second:
     assert all(example.label is None for example in examples)
 
 
+def test_empty_texts_of_new_input_are_counted(here: Path) -> None:
+    task = guess(write_csv(here / "r.csv", reviews())).task
+    (here / "gaps.csv").write_text("id,review\n1,good\n2,\n3, \n")
+    assert task.reader.inspect_input(here / "gaps.csv") == (
+        3,
+        ["2 rows of gaps.csv have an empty text; what is predicted for it says nothing"],
+    )
+    (here / "full.csv").write_text("id,review\n1,good\n")
+    assert task.reader.inspect_input(here / "full.csv") == (1, [])
+
+
 def test_new_input_without_the_column_is_refused(here: Path) -> None:
     task = guess(write_csv(here / "r.csv", reviews())).task
     (here / "in.csv").write_text("reviews,when\nGood,today\n", encoding="utf-8")

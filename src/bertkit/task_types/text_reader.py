@@ -60,6 +60,18 @@ class TextReader(Reader[TextExample]):
         for cells in read_cells(table, columns or own):
             yield TextExample(cells.id, cells.first, cells.second)
 
+    def inspect_input(self, path: Path) -> tuple[int, list[str]]:
+        """The number of texts in new input, repeated ids, and texts that are empty."""
+        ids, empty = [], 0
+        for example in self.read(path):
+            ids.append(example.id)
+            empty += not example.first.strip() or (example.second is not None and not example.second.strip())
+        notes = describe_repeated_ids(path.name, ((id, None) for id in ids))
+        if empty:
+            rows = f"{count_of(empty, 'row')} of {path.name} {verb_of(empty, 'has', 'have')}"
+            notes.append(f"{rows} an empty text; what is predicted for it says nothing")
+        return len(ids), notes
+
     def read_line(self, name: str, line: str) -> TextExample:
         """One text, or a pair with a tab between its texts."""
         first, tab, second = line.partition("\t") if self.pair else (line, "", "")
