@@ -8,10 +8,9 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.text.marks import list_marks
+from bertkit.text.marks import remove_marks
 
 _WORD = re.compile(r"[^\W_]+")
-_MAY_BE_MARK = re.compile("[\u0300-\U0010ffff]")
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """Odd, so that multiplication by it loses no bit: 2^64 divided by the golden ratio (Knuth, volume 3, section 6.4)."""
 
@@ -36,9 +35,7 @@ class NgramHasher:
 
     def add(self, text: str) -> NDArray[np.uint64]:
         """The hashes (N,) of the sequences that end in ``text``, of a document of N + ``length`` - 1 words or more."""
-        if _MAY_BE_MARK.search(text):
-            text = text.translate(dict.fromkeys(map(ord, list_marks())))
-        words = _WORD.findall(text.lower())
+        words = _WORD.findall(remove_marks(text).lower())
         added = np.fromiter(map(self._words.__getitem__, words), np.uint64, len(words))
         joined = np.concatenate([self._last, added])
         count = max(0, len(joined) - self.length + 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,12 +10,11 @@ from typing import NamedTuple
 
 from bertkit.task_types.span_decoder import AnswerSpan, SpanPrediction
 from bertkit.task_types.squad_files import SpanExample
-from bertkit.text.marks import word_pattern
+from bertkit.text.marks import words_regex
 from bertkit.text.sentences import split_sentences
 
 OVERLAP = "overlap with the question"
 
-_WORD = re.compile(word_pattern())
 
 Rarity = Callable[[str], float]
 
@@ -37,7 +35,7 @@ def predict_by_overlap(train: Sequence[SpanExample], dev: Sequence[SpanExample])
     """
     contexts = {example.context for example in train}
     documents = Counter(word for context in contexts for word in {each.text for each in _words(context)})
-    lengths = [len(_WORD.findall(example.texts[0])) for example in train if example.texts]
+    lengths = [len(words_regex().findall(example.texts[0])) for example in train if example.texts]
     longest = max(1, round(statistics.median(lengths))) if lengths else 1
 
     def rarity(word: str) -> float:
@@ -88,4 +86,4 @@ def _sentences(context: str) -> list[list[_Word]]:
 
 
 def _words(text: str) -> list[_Word]:
-    return [_Word(each.group().casefold(), each.start(), each.end()) for each in _WORD.finditer(text)]
+    return [_Word(each.group().casefold(), each.start(), each.end()) for each in words_regex().finditer(text)]

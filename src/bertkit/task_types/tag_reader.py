@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,9 +18,10 @@ from bertkit.task_types.held_out import describe_overlap, hold_out
 from bertkit.task_types.reader import Reader
 from bertkit.task_types.tag_files import read_sentences
 from bertkit.task_types.task_files import Columns
-from bertkit.text.marks import word_pattern
+from bertkit.text.marks import words_regex
 
-_WORD = re.compile(rf"{word_pattern()}|[^\w\s]")
+_PUNCTUATION = r"|[^\w\s]"
+"""A mark of punctuation is a word of its own."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class TagReader(Reader[TagExample]):
 
     def read_line(self, name: str, line: str) -> TagExample:
         """A text, split into words at spaces and around punctuation."""
-        return TagExample(name, tuple(_WORD.findall(line)), source=line)
+        return TagExample(name, tuple(words_regex(_PUNCTUATION).findall(line)), source=line)
 
     def columns_of(self, path: Path) -> Columns:
         """The first and the last column."""
