@@ -13,6 +13,8 @@ SOURCES := $(shell find src -not -path '*__pycache__*') pyproject.toml README.md
 
 # Tests check every annotation of bertkit, shapes included, at every call. 5,600 tests take 13 minutes in two processes.
 PYTEST := $(BIN)/pytest --jaxtyping-packages=bertkit,shapes.checked
+# Where a test may take minutes, a hanging one is reported after half an hour instead of five minutes.
+LONG := -o faulthandler_timeout=1800
 
 .DELETE_ON_ERROR:
 .PHONY: help quickstart test test-faults test-slow check docs site bench format develop clean
@@ -27,10 +29,10 @@ test: $(STAMPS)/wheel $(STAMPS)/tools ## build the wheel, install it, test what 
 	@BERTKIT_TEST_INSTALLED=1 $(PYTEST) --numprocesses 2
 
 test-faults: $(STAMPS)/wheel $(STAMPS)/tools ## crashes, full disks and flipped bits: the long fault tests
-	@BERTKIT_TEST_INSTALLED=1 $(PYTEST) -m faults
+	@BERTKIT_TEST_INSTALLED=1 $(PYTEST) -m faults $(LONG)
 
 test-slow: $(STAMPS)/wheel $(STAMPS)/tools ## tests that take minutes each
-	@BERTKIT_TEST_INSTALLED=1 $(PYTEST) -m slow
+	@BERTKIT_TEST_INSTALLED=1 $(PYTEST) -m slow $(LONG)
 
 check: $(STAMPS)/tools ## style, types, version and changelog, docs/reference and options, links of the site
 	@$(BIN)/ruff check

@@ -200,7 +200,55 @@ def test_the_columns_of_the_input_are_kept_after_an_interruption(tmp_path: Path)
         predict_file(Parrot(tmp_path / "model", stop_at=77), table, output, lambda done: None)
     predict_file(Parrot(tmp_path / "model"), table, output, lambda done: None)
     rows = [json.loads(line) for line in output.read_text().splitlines()]
-    assert [(each["label"], each["n"]) for each in rows] == [(f"a {row}", str(row)) for row in range(ROWS)]
+    assert [(each["label"], each["n"]) for each in rows] == [(f"a {row}", row) for row in range(ROWS)]
+
+
+def test_a_column_may_have_the_name_of_the_checksum(tmp_path: Path) -> None:
+    table, output = tmp_path / "in.csv", tmp_path / "out.csv"
+    table.write_text("text,crc32\na,7\n")
+    predict_file(Parrot(tmp_path / "model"), table, output, lambda done: None)
+    (row,) = Table(output).rows("label", "crc32")
+    assert row.cells == ["a", "7"]
+
+
+KEPT = {"text": "a", "n": 3, "share": 0.5, "seen": True, "words": ["x", "y"], "more": {"k": [1]}, "none": None}
+
+
+@pytest.mark.parametrize("source", [".jsonl", ".parquet"])
+def test_kept_values_have_the_types_of_the_input(tmp_path: Path, source: str) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = tmp_path / f"in{source}"
+    if source == ".jsonl":
+        table.write_text(json.dumps(KEPT) + "\n")
+    else:
+        parquet.write_table(arrow.Table.from_pylist([KEPT]), table)
+
+    def predict(suffix: str) -> Path:
+        output = tmp_path / f"out{suffix}"
+        predict_file(Parrot(tmp_path / "model"), table, output, lambda done: None)
+        return output
+
+    row = json.loads(predict(".jsonl").read_text())
+    assert {name: row[name] for name in KEPT} == KEPT
+    (row,) = parquet.read_table(predict(".parquet")).to_pylist()
+    assert {name: row[name] for name in KEPT} == {**KEPT, "more": '{"k": [1]}'}
+    (row,) = Table(predict(".csv")).rows(*KEPT)
+    assert row.cells == ["a", "3", "0.5", "true", '["x", "y"]', '{"k": [1]}', ""]
+
+
+def test_a_column_of_several_types_is_text_in_parquet(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = tmp_path / "in.jsonl"
+    rows = [
+        {"text": "a", "mixed": 1, "large": 2**70, "number": 1, "id2": 2**60 + 1},
+        {"text": "b", "mixed": "x", "number": 1.5, "id2": 3},
+    ]
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    predict_file(Parrot(tmp_path / "model"), table, tmp_path / "out.parquet", lambda done: None)
+    found = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [(row["mixed"], row["large"], row["number"]) for row in found] == [("1", str(2**70), 1.0), ("x", None, 1.5)]
+    assert [row["id2"] for row in found] == [2**60 + 1, 3]
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])

@@ -101,7 +101,7 @@ def test_the_columns_of_a_table_depend_on_the_type_of_the_task(
         (".csv", "id,words,tags\n1,two wide,B-X B-X\n"),
         (".tsv", "id\twords\ttags\n1\ttwo wide\tB-X B-X\n"),
         (".txt", "B-X B-X\n"),
-        (".json", '{\n "1": [\n  "B-X",\n  "B-X"\n ]\n}\n'),
+        (".json", '{\n "1": ["B-X", "B-X"]\n}\n'),
     ],
 )
 def test_tags_are_one_cell_with_spaces_between(tmp_path: Path, suffix: str, expected: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -120,19 +121,24 @@ class Table:
         else:
             yield from self._read(columns)
 
-    def all_cells(self) -> Iterator[Sequence[str]]:
-        """Every row with all columns; a field that a JSON object lacks is empty."""
-        if self.form.kind not in _JSON:
+    def all_values(self) -> Iterator[Sequence[object]]:
+        """Every row with all columns, as JSON can have them: numbers and lists of JSON, Parquet and Arrow stay what
+        they are, and all else is text. A field that a JSON object lacks is None.
+        """
+        if self.form.kind in _JSON:
+            for _, record in json_records(self.path, self._lines.read(), whole=self.form.kind == "json"):
+                yield [record.get(name) for name in self.columns]
+        elif self.form.kind in ("parquet", "dataset"):
+            rows = parquet_rows if self.form.kind == "parquet" else dataset_rows
+            yield from ([_to_json(value) for value in values] for values in rows(self.path, self.columns))
+        else:
             yield from (row.cells for row in self._read(self.columns))
-            return
-        for _, record in json_records(self.path, self._lines.read(), whole=self.form.kind == "json"):
-            yield [_cell(record.get(name)) for name in self.columns]
 
     def sample(self, size: int) -> list[Sequence[str]]:
         """The first ``size`` rows with all columns; a field that a JSON object lacks is empty."""
         if self.form.kind in _JSON:
             records = islice(json_records(self.path, self._lines.peek(), whole=self.form.kind == "json"), size)
-            return [[_cell(record.get(name)) for name in self.columns] for _, record in records]
+            return [[spell_cell(record.get(name)) for name in self.columns] for _, record in records]
         if self.form.kind in ("parquet", "dataset"):
             return [row.cells for row in islice(self._arrow_rows(self.columns), size)]
         return [row.cells for row in islice(self._delimited_rows(self._lines.peek(), self.columns), size)]
@@ -154,7 +160,7 @@ class Table:
         rows = parquet_rows if self.form.kind == "parquet" else dataset_rows
         for number, values in enumerate(rows(self.path, columns), start=1):
             try:
-                yield Row(number, [_cell(value) for value in values])
+                yield Row(number, [spell_cell(value) for value in values])
             except UnicodeDecodeError as error:
                 raise data_error(f"{at_row(self.path, number)}: a cell of bytes that are no UTF-8.") from error
 
@@ -345,10 +351,20 @@ def _json_rows(path: Path, records: Iterable[tuple[int, dict[str, object]]], col
         missing = next((column for column in columns if column not in record), None)
         if missing is not None:
             raise data_error(f'{at_row(path, number)}: no field "{missing}".{did_you_mean(missing, record)}')
-        yield Row(number, [_cell(record[column]) for column in columns])
+        yield Row(number, [spell_cell(record[column]) for column in columns])
 
 
-def _cell(value: object) -> str:
+def _to_json(value: object) -> object:
+    """The value of an Arrow table as JSON can have it: a date, for example, as a text, and NaN as None."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, list | tuple | dict):
+        return json.loads(spell_cell(value))
+    is_plain = isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
+    return value if is_plain else spell_cell(value)
+
+
+def spell_cell(value: object) -> str:
     """A value as a CSV file would have it; None, and NaN as data frames write a missing number, are empty cells."""
     if value is None or value != value:
         return ""

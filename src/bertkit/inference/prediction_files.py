@@ -11,7 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from io import BufferedIOBase
 from itertools import chain, islice, repeat
@@ -39,12 +39,25 @@ Report = Callable[[int], None]
 _FURTHER_FIELDS = ("scores", "num_truncated")
 """What records of predictions may have besides the columns of a table."""
 
+_ROW = "row"
+"""Under this name a record has its prediction: the columns of a table may have any names, that of the checksum too."""
+
 _BATCH_SIZE = 32
 _ROWS_BETWEEN_REPORTS = 64
 
 _ROWS_AT_ONCE = BATCHES_IN_A_CHUNK * _BATCH_SIZE
 """Rows after a multiple of which a continuation begins: only there do rows share their batches with the same rows, and
 a number of the output may otherwise differ in its last digit."""
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The predictions in a file of records; each reading begins with the first."""
+
+    records: Path
+
+    def __iter__(self) -> Iterator[dict[str, object]]:
+        return (record[_ROW] for record in read_records(self.records))
 
 
 def predict_file(pipeline: Pipeline, source: Path, output: Path, report: Report, *, overwrite: bool = False) -> int:
@@ -71,12 +84,12 @@ def predict_file(pipeline: Pipeline, source: Path, output: Path, report: Report,
             if source == STREAM:  # what was read is gone, so nothing can be continued
                 records.unlink()
             raise
-        columns = pipeline.task.answer_columns
-        columns = replace(columns, columns=(*columns.columns, *_kept_columns(pipeline.task, source).values()))
-        write_file(output, lambda temporary: write(read_records(records), temporary, columns))
+        rows = _Rows(records)
+        columns = replace(pipeline.task.answer_columns, kept=tuple(_kept_columns(pipeline.task, source).values()))
+        write_file(output, lambda temporary: write(rows, temporary, columns))
         if done:
             for field, path in further.items():
-                write_file(path, partial(write_object, read_records(records), field=field))
+                write_file(path, partial(write_object, rows, field=field))
         records.unlink()
     return done
 
@@ -100,9 +113,9 @@ def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Repor
     # Ctrl-C ends the process at once while it waits for a line of stdin.
     caught = nullcontext(Interrupts()) if source == STREAM else Interrupts()
     with explain_writing(records), open_log(records) as file, caught as interrupts:
-        cells = islice(_input_cells(pipeline.task, source), done, None)
-        for record in _records(pipeline, islice(examples, done, None), cells, source):
-            file.write(format_record(record))
+        kept = islice(_input_values(pipeline.task, source), done, None)
+        for record in _records(pipeline, islice(examples, done, None), kept, source):
+            file.write(format_record({_ROW: record}))
             done += 1
             if done % _ROWS_AT_ONCE == 0:
                 file.flush()
@@ -138,7 +151,7 @@ def _free_name(name: str, others: Collection[str]) -> str:
 
 def _predict_to_stdout(pipeline: Pipeline, source: Path) -> int:
     count = 0
-    for record in _records(pipeline, _examples(pipeline, source), _input_cells(pipeline.task, source), source):
+    for record in _records(pipeline, _examples(pipeline, source), _input_values(pipeline.task, source), source):
         sys.stdout.write(to_json(record) + "\n")
         count += 1
     return count
@@ -156,19 +169,19 @@ def _examples(pipeline: Pipeline, source: Path) -> Iterator[Example]:
     return (reader.read_line(str(number), line.rstrip("\r\n")) for number, line in lines)
 
 
-def _input_cells(task: FileTask, source: Path) -> Iterator[Mapping[str, str]]:
-    """The cells of each row of the input, by the columns that are kept."""
+def _input_values(task: FileTask, source: Path) -> Iterator[Mapping[str, object]]:
+    """The values of each row of the input, by the columns that are kept."""
     kept = _kept_columns(task, source)
     table = task.reader.input_table(source) if kept else None
     if table is None:
         return repeat({})
-    return ({name: cells[place] for place, name in kept.items()} for cells in table.all_cells())
+    return ({name: values[place] for place, name in kept.items()} for values in table.all_values())
 
 
 def _records(
-    pipeline: Pipeline, examples: Iterable[Example], input_cells: Iterable[Mapping[str, str]], source: Path
+    pipeline: Pipeline, examples: Iterable[Example], kept: Iterable[Mapping[str, object]], source: Path
 ) -> Iterator[dict[str, object]]:
-    """The description of each prediction with the cells of its row of the input, in order."""
+    """The description of each prediction with the values that are kept of its row of the input, in order."""
     waiting: deque[Example] = deque()
 
     def remember(example: Example) -> Example:
@@ -178,7 +191,7 @@ def _records(
     predict = partial(pipeline.stream, batch_size=_BATCH_SIZE)
     read = map(remember, examples)
     predictions = chain.from_iterable(map(predict, _chunks(read))) if source == STREAM else predict(read)
-    for prediction, row in zip(predictions, input_cells, strict=False):
+    for prediction, row in zip(predictions, kept, strict=False):
         yield {**pipeline.task.describe(waiting.popleft(), prediction), **row}
 
 

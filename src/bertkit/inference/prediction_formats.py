@@ -9,15 +9,19 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from itertools import islice
 from pathlib import Path
+from types import ModuleType
 from typing import TextIO
 
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.formats.arrow import require_parquet
+from bertkit.formats.tables import spell_cell
 from bertkit.task_types import AnswerColumns
 
 Records = Iterable[Mapping[str, object]]
+"""Predictions in memory, or in a file: they can be read twice, and are never all in memory at once."""
 
 Writer = Callable[[Records, Path, AnswerColumns], None]
 """Writes the records into the file."""
@@ -30,6 +34,19 @@ _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?([eE][+-]?[0-9]+)?")
 
 _HALF_CHARACTERS = "backslashreplace"
 """Half a character, which JSON can spell and UTF-8 cannot, is written as JSON spells it."""
+
+_ARROW_TYPES: Mapping[str, Callable[[ModuleType], object]] = {
+    "bool": lambda arrow: arrow.bool_(),
+    "int": lambda arrow: arrow.int64(),
+    "float": lambda arrow: arrow.float64(),
+    "text": lambda arrow: arrow.string(),
+    "texts": lambda arrow: arrow.list_(arrow.string()),
+}
+
+_LARGEST_EXACT_FLOAT = 2**53
+"""An integer beyond it may change when it becomes a float."""
+
+_ROWS_AT_ONCE = 10_000
 
 _CONTROL_STARTS = ("\t", "\r", "\n")
 _PARQUET = "writing .parquet"
@@ -55,8 +72,12 @@ def names_answers_by_id(output: Path) -> bool:
 
 def write_object(records: Records, path: Path, field: str) -> None:
     """One JSON object, id -> ``field``, as the official programs of SQuAD read it."""
-    by_id = {str(record["id"]): record[field] for record in records}
-    path.write_text(json.dumps(by_id, ensure_ascii=False, indent=1) + "\n", encoding="utf-8", errors=_HALF_CHARACTERS)
+    with path.open("w", encoding="utf-8", errors=_HALF_CHARACTERS) as file:
+        file.write("{")
+        for number, record in enumerate(records):
+            pair = (json.dumps(value, ensure_ascii=False) for value in (str(record["id"]), record[field]))
+            file.write((",\n " if number else "\n ") + ": ".join(pair))
+        file.write("\n}\n")
 
 
 def _write_jsonl(records: Records, path: Path, columns: AnswerColumns) -> None:
@@ -71,15 +92,16 @@ def _write_json(records: Records, path: Path, columns: AnswerColumns) -> None:
 def _write_txt(records: Records, path: Path, columns: AnswerColumns) -> None:
     with path.open("w", encoding="utf-8", errors=_HALF_CHARACTERS) as file:
         for record in records:
-            file.write(" ".join(str(_cell(record[columns.answer], columns)).splitlines()) + "\n")
+            file.write(" ".join(str(_cell(record, columns.answer, columns)).splitlines()) + "\n")
 
 
 def _write_csv(records: Records, path: Path, columns: AnswerColumns, *, delimiter: str = ",") -> None:
     with path.open("w", encoding="utf-8", errors=_HALF_CHARACTERS, newline="") as file:
         writer = csv.writer(_UnixLines(file), delimiter=delimiter, lineterminator="\r\n")
-        writer.writerow(columns.columns)
+        names = (*columns.columns, *columns.kept)
+        writer.writerow(names)
         for record in records:
-            writer.writerow([_without_formula(_cell(record.get(name, ""), columns)) for name in columns.columns])
+            writer.writerow([_without_formula(_cell(record, name, columns)) for name in names])
 
 
 def _write_tsv(records: Records, path: Path, columns: AnswerColumns) -> None:
@@ -88,16 +110,56 @@ def _write_tsv(records: Records, path: Path, columns: AnswerColumns) -> None:
 
 def _write_parquet(records: Records, path: Path, columns: AnswerColumns) -> None:
     arrow, parquet = require_parquet(_PARQUET)
-    rows = [{name: _encodable(record.get(name)) for name in columns.columns} for record in records]
-    parquet.write_table(arrow.Table.from_pylist(rows), path)
+    types = _find_types(records, (*columns.columns, *columns.kept))
+    schema = arrow.schema([(name, _ARROW_TYPES[kinds](arrow)) for name, kinds in types.items()])
+    rows = ({name: _encodable(record.get(name), kinds) for name, kinds in types.items()} for record in records)
+    with parquet.ParquetWriter(path, schema) as writer:
+        while chunk := list(islice(rows, _ROWS_AT_ONCE)):
+            writer.write_table(arrow.Table.from_pylist(chunk, schema))
 
 
-def _encodable(value: object) -> object:
-    return value.encode("utf-8", _HALF_CHARACTERS).decode() if isinstance(value, str) else value
+def _find_types(records: Records, names: Sequence[str]) -> dict[str, str]:
+    """The type of each column, a key of ``_ARROW_TYPES``; values of different types, and objects, are texts."""
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for record in records:
+        for name, types in found.items():
+            if (value := record.get(name)) is not None:
+                types.add(_type_of(value))
+    return {name: _common_type(types) for name, types in found.items()}
 
 
-def _cell(value: object, columns: AnswerColumns) -> object:
-    """The value as one cell; several values, such as tags, are joined as the task does."""
+def _type_of(value: object) -> str:
+    if isinstance(value, list):
+        return "texts" if all(isinstance(each, str) for each in value) else "text"
+    if isinstance(value, int) and abs(value) > _LARGEST_EXACT_FLOAT:
+        return "large int" if -(2**63) <= value < 2**63 else "text"
+    names: Mapping[type, str] = {bool: "bool", int: "int", float: "float"}
+    return names.get(type(value), "text")
+
+
+def _common_type(types: Set[str]) -> str:
+    if types and types <= {"int", "large int"}:
+        return "int"
+    if len(types) == 1:
+        return next(iter(types))
+    return "float" if types == {"int", "float"} else "text"
+
+
+def _encodable(value: object, kind: str) -> object:
+    """The value of a column of this ``kind``, without half characters."""
+    if value is None:
+        return None
+    if kind == "texts":
+        assert isinstance(value, list)
+        return [_encodable(each, "text") for each in value]
+    return spell_cell(value).encode("utf-8", _HALF_CHARACTERS).decode() if kind == "text" else value
+
+
+def _cell(record: Mapping[str, object], name: str, columns: AnswerColumns) -> object:
+    """The value as one cell; several values of an answer, such as tags, are joined as the task does."""
+    value = record.get(name)
+    if name in columns.kept or value is None:
+        return spell_cell(value)
     return columns.join(value) if isinstance(value, list) else value
 
 

@@ -31,10 +31,11 @@ BaselineMethod = Callable[[Sequence[E], Sequence[E]], Sequence[P]]
 class AnswerColumns:
     """How a file shows predictions: the ``columns`` of a table, and which of them is the ``answer``.
 
-    ``join`` makes one cell of an answer that is a list.
+    ``kept`` are columns of the input, which follow. ``join`` makes one cell of an answer that is a list.
     """
 
     columns: tuple[str, ...]
+    kept: tuple[str, ...] = ()
     answer: str = "label"
     join: Callable[[Sequence[str]], str] = " ".join
 
