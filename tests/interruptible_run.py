@@ -100,8 +100,8 @@ def _run_in_child(command: list[str], stderr: Path, before: Callable[[], object]
         os.dup2(os.open(stderr, os.O_WRONLY | os.O_CREAT), 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.argv, sys.stdout, sys.stderr = ["bertkit", *command], os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
-        signal.signal(signal.SIGTERM, main._terminate)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+        main.Signals()
         before()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         code = main.main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,26 @@ def test_output_for_a_file_is_utf8_in_any_locale(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bertkit", "config", "show", str(tmp_path), "--json"]
     ended = subprocess.run(command, capture_output=True, env=environment, check=True)
     assert "\u00e4\u5b66" in ended.stdout.decode("utf-8")
+
+
+@pytest.mark.parametrize(("number", "shown"), [(signal.SIGINT, "interrupted\n"), (signal.SIGTERM, "")])
+def test_a_signal_ends_the_command_whatever_a_library_makes_of_it(number: signal.Signals, shown: str) -> None:
+    """PyTorch makes a ValueError of an interruption while it asks for the length of a sequence."""
+    program = f"""
+import os, sys, time
+from bertkit.cli import app, main
+def hide(words):
+    try:
+        os.kill(os.getpid(), {int(number)})
+        time.sleep(9)
+    except BaseException:
+        raise ValueError("could not determine the shape") from None
+app._run = hide
+sys.exit(main.main())
+"""
+    command = [sys.executable, "-c", program, "doctor"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (128 + number, shown)
 
 
 @pytest.mark.parametrize("word", ["--version", "-V"])

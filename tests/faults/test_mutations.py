@@ -39,7 +39,7 @@ from bertkit.storage import checksums, json_log, locks, outputs
 from bertkit.text import backend, loading
 from bertkit.training import fit
 
-pytestmark = [pytest.mark.faults, pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")]
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 TESTS = Path(__file__).parents[1]
 FLUSH = storage.flush_to_disk
@@ -227,7 +227,7 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
     ),
     "a closed terminal ends a training at once": (
         [(interrupts, "_SIGNALS", (signal.SIGINT, signal.SIGTERM))],
-        "training/test_interrupts.py::test_the_first_signal_is_a_request",
+        "machine/test_interrupts.py::test_the_first_signal_is_a_request",
     ),
     "the correlation of a constant is 0": (
         [(correlation, "UNDEFINED", 0.0)],
@@ -236,6 +236,13 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
 }
 
 
+def test_mutations_name_tests_that_exist() -> None:
+    for _, test in MUTATIONS.values():
+        file, _, name = test.partition("::")
+        assert f"def {name}(" in (TESTS / file).read_text(), f"{test} was renamed"
+
+
+@pytest.mark.faults
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_missing_protection_is_detected(name: str, tmp_path: Path) -> None:
     patches, test = MUTATIONS[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,43 @@ def test_a_published_file_is_one_line_of_any_length(tmp_path: Path, compress: Ca
     path.write_bytes(compress(path.read_bytes()))
     assert is_squad(path)
     assert guess(path).sentence.startswith("100,000 questions about 1 contexts")
+
+
+def write_rows_of_datasets(path: Path, *answers: object) -> Path:
+    """Rows as Hugging Face's ``datasets`` has SQuAD."""
+    rows = [
+        {"id": f"q{number}", "title": "Mills", "context": CONTEXT, "question": "What?", "answers": each}
+        for number, each in enumerate(answers)
+    ]
+    path.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+    return path
+
+
+def test_the_rows_of_datasets_are_questions(tmp_path: Path) -> None:
+    two = {"text": ["mill", "the river"], "answer_start": [4, 18]}
+    path = write_rows_of_datasets(tmp_path / "t.jsonl", two, {"text": [], "answer_start": []})
+    found = guess(path)
+    assert found.sentence == "2 questions about 1 contexts, 1 of them without an answer"
+    first, second = found.task.reader.rows("train")
+    assert isinstance(first, SpanExample) and isinstance(second, SpanExample)
+    assert (first.id, first.answers) == ("q0", (("mill", 4), ("the river", 18)))
+    assert second.answers == () and second.impossible
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ("mill", 't.jsonl, line 1: "answers" is mill, not an object'),
+        (None, 't.jsonl, line 1: "answers" is empty, not an object'),
+        ({"text": ["mill"]}, 't.jsonl, line 1, answers has no "answer_start"'),
+        ({"text": ["mill"], "answer_start": []}, "t.jsonl, line 1: answers has 1 texts and 0 places"),
+        ({"text": ["mill"], "answer_start": ["4"]}, "answer_start\" is '4', not a whole number"),
+        ({"text": [4], "answer_start": [4]}, '"text" is 4, not a text'),
+    ],
+)
+def test_answers_of_another_shape_are_an_error(tmp_path: Path, answers: object, message: str) -> None:
+    with pytest.raises(BertkitError, match=re.escape(message)):
+        guess(write_rows_of_datasets(tmp_path / "t.jsonl", answers))
 
 
 @pytest.mark.parametrize("field", ["question", "context", "answer"])

@@ -65,6 +65,21 @@ def test_numbers_with_a_decimal_comma_are_not_taken_for_classes(here: Path) -> N
     assert guess(path, kind="classes").task.labels == ("0,0", "1,5", "2,0", "3,5")
 
 
+@pytest.mark.parametrize("mark", [" ", "'"])
+def test_numbers_with_separated_thousands_are_not_taken_for_classes(here: Path, mark: str) -> None:
+    path = here / "n.csv"
+    write_csv(path, [(str(row), sentence(row), f"{row % 3 + 1}{mark}500" if row % 4 else "900") for row in range(60)])
+    fails(f"such as 2{mark}500, look like numbers whose thousands are set apart", BAD_DATA, path)
+    assert len(guess(path, kind="classes").task.labels) == 4
+
+
+def test_columns_that_are_not_read_are_named(here: Path) -> None:
+    path = here / "t.csv"
+    rows = [(f"title {row}", sentence(row), "ab"[row % 2]) for row in range(60)]
+    path.write_text("title,text,label\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    assert guess(path).sentence.endswith("; not read: title")
+
+
 def test_an_object_is_no_label(here: Path) -> None:
     path = here / "n.json"
     rows = [{"text": sentence(row), "label": {"first": row % 2, "second": row % 3}} for row in range(60)]

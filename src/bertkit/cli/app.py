@@ -144,8 +144,11 @@ def completion(shell: Literal["bash", "zsh", "fish"] | None = None, /) -> None:
 app = _build()
 
 
-def run(words: Sequence[str]) -> int:
-    """Run one command line and return its exit code; an error is one line on stderr."""
+def run(words: Sequence[str], stopped: Callable[[], BaseException | None] = lambda: None) -> int:
+    """Run one command line and return its exit code; an error is one line on stderr.
+
+    ``stopped`` gives the exception of a signal that has arrived, whatever a library has made of it.
+    """
     debug = "--debug" in words
     try:
         here = str(_working_folder())
@@ -157,7 +160,7 @@ def run(words: Sequence[str]) -> int:
     except BaseException as error:
         if debug and not isinstance(error, SystemExit):
             traceback.print_exc()
-        message, exit_code = explain(error)
+        message, exit_code = explain(stopped() or error)
         if message:
             sys.stderr.write(printable(" ".join(message.split())) + "\n")
         return exit_code

@@ -62,15 +62,15 @@ def main() -> int:
         return _answer(HELP)
     if words in (["--version"], ["-V"]):
         return _answer(f"bertkit {__version__}\n")
-    signal.signal(signal.SIGTERM, _terminate)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
-        signal.signal(signal.SIGHUP, _terminate)
+    signals = Signals()
     try:
         from bertkit.cli.app import run
 
-        return run(words)
-    except KeyboardInterrupt:  # while the libraries are being imported
-        return 130
+        return run(words, lambda: signals.raised)
+    except BaseException:  # while the libraries are being imported
+        if signals.raised is None:
+            raise
+        return 128 + signals.received
     finally:
         gc.freeze()  # the interpreter would look for garbage among PyTorch's objects before it exits: 0.3 s
 
@@ -101,6 +101,22 @@ def _answer(text: str) -> int:
     return 0
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    """Exit through every ``finally``, so that no half-written file remains."""
-    raise SystemExit(128 + number)
+class Signals:
+    """Ends the command on Ctrl-C, SIGTERM and SIGHUP through every ``finally``, so that no half-written file remains.
+
+    A signal that the process ignores from its start, such as SIGHUP under nohup, stays ignored. ``received`` is the
+    number of the last one, and ``raised`` its exception, which a library may hide: PyTorch makes a ValueError of any
+    error that occurs while it asks for the length of a sequence.
+    """
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.raised: BaseException | None = None
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._end)
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        self.received = number
+        self.raised = KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
+        raise self.raised

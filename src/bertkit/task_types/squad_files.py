@@ -25,7 +25,8 @@ Fault = Literal["moved", "not found", "repeated", "empty", "contradictory", "unm
 Faults = Counter[Fault]
 
 COLUMNS = Columns(first="question", second="context", label="answer", id="id")
-"""The columns of a table with a question per row; an ``answer_start`` column is read too."""
+"""The columns of a table with a question per row; an ``answer_start`` column is read too, and ``answers``, the lists of
+texts and places that Hugging Face's ``datasets`` has instead of both."""
 
 _NOT_FOUND = -1
 
@@ -155,8 +156,8 @@ def _first_block(path: Path) -> bytes:
 
 
 def has_question_columns(table: Table) -> bool:
-    """Whether a table has a question, a context and an answer per row."""
-    return {"question", "context", "answer"} <= set(table.columns)
+    """Whether a table has a question, a context and an answer, or several, per row."""
+    return {"question", "context"} <= set(table.columns) and not {"answer", "answers"}.isdisjoint(table.columns)
 
 
 def _repair(example: SpanExample, faults: Faults) -> SpanExample:
@@ -254,16 +255,34 @@ def _text(record: object, name: str, place: str) -> str:
 def _read_table(path: Path) -> Iterator[SpanExample]:
     """One question per row; an empty cell means no answer. Without the column the answers are not known."""
     table = Table(path)
-    used = ["question", "context", *(name for name in ("answer", "answer_start", "id") if name in table.columns)]
+    further = ("answers",) if "answers" in table.columns else ("answer", "answer_start")
+    used = ["question", "context", *(name for name in (*further, "id") if name in table.columns)]
     for row in table.rows(*used):
         cells = dict(zip(used, row.cells, strict=True))
+        lists, answers = cells.pop("answers", None), None
         for name, cell in cells.items():
             require_text(cell, name, path, row.line)
-        answers, text = None, cells.get("answer")
-        if text is not None:
+        if lists is not None:
+            answers = tuple(_answers_of_datasets(lists, at_row(path, row.line)))
+        elif (text := cells.get("answer")) is not None:
             answers = (Answer(text, _offset(cells.get("answer_start", ""), path, row.line)),) if text else ()
         id = cells.get("id") or str(row.line)
         yield SpanExample(id, cells["question"], cells["context"], answers, impossible=answers == ())
+
+
+def _answers_of_datasets(cell: str, place: str) -> Iterator[Answer]:
+    """The answers in an object of two lists, ``text`` and ``answer_start``; no text is no answer."""
+    try:
+        record = parse_json(cell)
+    except ValueError:
+        record = None
+    if not isinstance(record, dict):
+        raise data_error(f'{place}: "answers" is {cell[:40] or "empty"}, not an object with "text" and "answer_start".')
+    texts, starts = (_list(record, name, f"{place}, answers") for name in ("text", "answer_start"))
+    if len(texts) != len(starts):
+        raise data_error(f"{place}: answers has {len(texts)} texts and {len(starts)} places.")
+    pairs = enumerate(zip(texts, starts, strict=True))
+    return (_answer({"text": text, "answer_start": start}, f"{place}, answers[{n}]") for n, (text, start) in pairs)
 
 
 def _offset(cell: str, path: Path, line: int) -> int:

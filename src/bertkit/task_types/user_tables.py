@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import data_error, list_names, usage_error
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import at_row
 from bertkit.formats.splits import find_splits
@@ -53,6 +53,8 @@ _MOST_WHOLE_NUMBERS = 20
 """More different whole numbers than this are a quantity and not classes."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}([,. '\u2019\u00a0\u202f]\d{3})+(\.\d+)?")
 
 _NOT_FINITE = ("nan", "inf", "infinity")
 """How programs spell a number that is missing or out of range."""
@@ -276,6 +278,12 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
             f'{path}: the values of column "{columns.label}", such as {next(iter(labels.counts))}, look like numbers '
             "with a decimal comma. Write them with a point, or say that they are classes (--kind classes)."
         )
+    grouped = [label for label in labels.counts if _THOUSANDS.fullmatch(label)]
+    if grouped and are_numbers(labels.counts.keys() - set(grouped)):
+        raise data_error(
+            f'{path}: the values of column "{columns.label}", such as {grouped[0]}, look like numbers whose thousands '
+            "are set apart. Write them as 1000, or say that they are classes (--kind classes)."
+        )
     numbers = {label for label in labels.counts if label.lstrip("+-").casefold() not in _NOT_FINITE}
     if numbers and len(numbers) < distinct and are_numbers(numbers):
         return "number"  # the others are reported as errors when they are read
@@ -348,7 +356,10 @@ def _scale(path: Path, labels: Labels) -> Numbers:
 def _describe(table: Table, columns: Columns, column: _LabelColumn) -> str:
     texts = f"text = {columns.first}" + (f", pair = {columns.second}" if columns.second else "")
     id = f", id = {columns.id}" if columns.id else ""
-    return f"{texts}, label = {columns.label} ({_describe_labels(column)}){id}{_describe_format(table.form)}"
+    used = (columns.first, columns.second, columns.label, columns.id)
+    others = [name for name in table.columns if name not in used]
+    unread = f"; not read: {list_names(others)}" if others else ""
+    return f"{texts}, label = {columns.label} ({_describe_labels(column)}){id}{_describe_format(table.form)}{unread}"
 
 
 def _describe_labels(column: _LabelColumn) -> str:
