@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 from bertkit.errors import data_error, list_names, usage_error
 from bertkit.formats.encodings import UTF_8
@@ -20,18 +19,14 @@ from bertkit.task_types.base import FileTask
 from bertkit.task_types.choice_columns import find_choices, find_columns, guess_spelling, read_choice_cells
 from bertkit.task_types.columns import guess_columns
 from bertkit.task_types.conll_files import COLUMNS as TAG_COLUMNS
+from bertkit.task_types.label_column import Kind, LabelColumn, describe_labels, examine_labels, list_classes
 from bertkit.task_types.labels import (
-    SEPARATORS,
     Labels,
     are_numbers,
-    are_whole_numbers,
     check_spelling,
     collect_labels,
-    find_separator,
-    may_hold_several,
     merge_spellings,
     sort_labels,
-    split_cells,
 )
 from bertkit.task_types.multi_label import MultiLabelTask
 from bertkit.task_types.multiple_choice import MultipleChoiceTask
@@ -46,21 +41,7 @@ from bertkit.task_types.task_files import Columns, Split, TaskFiles
 from bertkit.task_types.text_classification import TextClassificationTask
 from bertkit.task_types.text_task import TextTask
 
-Kind = Literal["classes", "number", "labels", "similarity"]
-
 _HELDOUT = 0.1
-_MOST_WHOLE_NUMBERS = 20
-"""More different whole numbers than this are a quantity and not classes."""
-
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}([,. '\u2019\u00a0\u202f]\d{3})+(\.\d+)?")
-
-_NOT_FINITE = ("nan", "inf", "infinity")
-"""How programs spell a number that is missing or out of range."""
-
-_CLASSES_SHOWN = 8
-
 _SPELLINGS = {
     "number": "the number of the right one, counted from 0",
     "number from 1": "the number of the right one, counted from 1",
@@ -78,16 +59,6 @@ class Guess:
 
     task: FileTask
     sentence: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class _LabelColumn:
-    """The label column of train: ``rows`` with a label; ``labels`` are single ones where a cell holds several."""
-
-    kind: Kind
-    labels: Labels
-    rows: int
-    separator: str = ""
 
 
 def guess(
@@ -140,7 +111,7 @@ def guess(
     columns = guess_columns(table, text=text, pair=pair, label=label)
     files = _files(columns, paths, opened)
     labels = collect_labels(files.read(first.name, "train"))
-    column = _examine_labels(first, columns, labels, kind)
+    column = examine_labels(first, columns, labels, kind)
     if fold_labels and column.kind != "number":
         column = replace(column, labels=merge_spellings(column.labels))
     if column.kind != "number" and not allow_rare_labels:
@@ -224,7 +195,7 @@ def _guess_tags(paths: Mapping[str, Sequence[Path]], name: str, max_length: int)
     task = TaggingTask(name=name, labels=tags, files=TaskFiles(splits=splits), max_length=max_length, heldout=heldout)
     _check_rows(task, splits.keys() - {"train"})
     named = Counter({type or NO_TYPE: count for type, count in types.items()})
-    return Guess(task=task, sentence=f"{len(sentences):,} sentences with tags of words: {_list_classes(named)}")
+    return Guess(task=task, sentence=f"{len(sentences):,} sentences with tags of words: {list_classes(named)}")
 
 
 def _splits(train: Sequence[Path], dev: Path | None, test: Path | None) -> dict[str, Sequence[Path]]:
@@ -259,46 +230,6 @@ def _files(columns: Columns, paths: Mapping[str, Sequence[Path]], opened: TaskFi
     return made
 
 
-def _examine_labels(path: Path, columns: Columns, labels: Labels, kind: Kind | None) -> _LabelColumn:
-    kind = kind or _guess_kind(path, columns, labels)
-    column = _LabelColumn(kind=kind, labels=labels, rows=labels.counts.total())
-    if kind != "labels":
-        return column
-    separator = find_separator(labels) or SEPARATORS[0]
-    return replace(column, labels=split_cells(labels, separator), separator=separator)
-
-
-def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
-    """A number if all labels are, and some have a fraction or there are many; else classes, or several per cell."""
-    distinct = len(labels.counts)
-    if are_numbers(labels.counts) and (not are_whole_numbers(labels.counts) or distinct > _MOST_WHOLE_NUMBERS):
-        return "number"
-    if labels.counts and all(map(_DECIMAL_COMMA.fullmatch, labels.counts)):
-        raise data_error(
-            f'{path}: the values of column "{columns.label}", such as {next(iter(labels.counts))}, look like numbers '
-            "with a decimal comma. Write them with a point, or say that they are classes (--kind classes)."
-        )
-    grouped = [label for label in labels.counts if _THOUSANDS.fullmatch(label)]
-    if grouped and are_numbers(labels.counts.keys() - set(grouped)):
-        raise data_error(
-            f'{path}: the values of column "{columns.label}", such as {grouped[0]}, look like numbers whose thousands '
-            "are set apart. Write them as 1000, or say that they are classes (--kind classes)."
-        )
-    numbers = {label for label in labels.counts if label.lstrip("+-").casefold() not in _NOT_FINITE}
-    if numbers and len(numbers) < distinct and are_numbers(numbers):
-        return "number"  # the others are reported as errors when they are read
-    if find_separator(labels) is not None:
-        return "labels"
-    if sum(are_numbers([label]) for label in labels.counts) > max(_MOST_WHOLE_NUMBERS, 0.9 * distinct):
-        return "number"  # the few that are not numbers are reported as errors when they are read
-    if distinct > max(_MOST_WHOLE_NUMBERS, labels.counts.total() // 2):
-        raise data_error(
-            f'{path}: column "{columns.label}" has {distinct:,} different values in {labels.counts.total():,} rows. '
-            "Name the label column (--label COLUMN), or say that these are its classes (--kind classes)."
-        )
-    return "classes"
-
-
 class _SharedSettings(TypedDict):
     name: str
     pair: bool
@@ -308,7 +239,7 @@ class _SharedSettings(TypedDict):
 
 
 def _build(
-    path: Path, files: TaskFiles, column: _LabelColumn, max_length: int, *, pair: bool, fold_labels: bool
+    path: Path, files: TaskFiles, column: LabelColumn, max_length: int, *, pair: bool, fold_labels: bool
 ) -> TextTask:
     counts = column.labels.counts
     if not counts:
@@ -353,32 +284,13 @@ def _scale(path: Path, labels: Labels) -> Numbers:
     return Numbers(origin=statistics.fmean(values), unit=spread)
 
 
-def _describe(table: Table, columns: Columns, column: _LabelColumn) -> str:
+def _describe(table: Table, columns: Columns, column: LabelColumn) -> str:
     texts = f"text = {columns.first}" + (f", pair = {columns.second}" if columns.second else "")
     id = f", id = {columns.id}" if columns.id else ""
     used = (columns.first, columns.second, columns.label, columns.id)
     others = [name for name in table.columns if name not in used]
     unread = f"; not read: {list_names(others)}" if others else ""
-    return f"{texts}, label = {columns.label} ({_describe_labels(column)}){id}{_describe_format(table.form)}{unread}"
-
-
-def _describe_labels(column: _LabelColumn) -> str:
-    counts = column.labels.counts
-    if column.kind == "classes":
-        doubt = "; if cells hold several: --kind labels" if may_hold_several(column.labels) else ""
-        return f"{len(counts)} classes: {_list_classes(counts)}{doubt}"
-    if column.kind == "labels":
-        mean = counts.total() / column.rows
-        names = _list_classes(counts)
-        return f'several of {len(counts)} labels, {mean:.1f} per text, "{column.separator}" between: {names}'
-    values = [float(label) for label in counts.elements()]
-    return f"a number from {min(values):g} to {max(values):g}, {statistics.fmean(values):.3g} on average"
-
-
-def _list_classes(counts: Counter[str]) -> str:
-    names = sort_labels(counts)
-    shown = ", ".join(f"{name} {counts[name]:,}" for name in names[:_CLASSES_SHOWN])
-    return f"{shown}, ..." if len(names) > _CLASSES_SHOWN else shown
+    return f"{texts}, label = {columns.label} ({describe_labels(column)}){id}{_describe_format(table.form)}{unread}"
 
 
 def _describe_format(form: Format) -> str:

@@ -1,0 +1,109 @@
+"""The label column of a user's table: whether it holds classes, numbers or several labels at once."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from bertkit.errors import data_error
+from bertkit.task_types.labels import (
+    SEPARATORS,
+    Labels,
+    are_numbers,
+    are_whole_numbers,
+    find_separator,
+    may_hold_several,
+    sort_labels,
+    split_cells,
+)
+from bertkit.task_types.task_files import Columns
+
+Kind = Literal["classes", "number", "labels", "similarity"]
+
+_MOST_WHOLE_NUMBERS = 20
+"""More different whole numbers than this are a quantity and not classes."""
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}([,. '\u2019\u00a0\u202f]\d{3})+(\.\d+)?")
+
+_NOT_FINITE = ("nan", "inf", "infinity")
+"""How programs spell a number that is missing or out of range."""
+
+_CLASSES_SHOWN = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelColumn:
+    """The label column of train: ``rows`` with a label; ``labels`` are single ones where a cell holds several."""
+
+    kind: Kind
+    labels: Labels
+    rows: int
+    separator: str = ""
+
+
+def examine_labels(path: Path, columns: Columns, labels: Labels, kind: Kind | None) -> LabelColumn:
+    """What the ``labels`` of a table are; ``kind`` replaces the guess. Values that may be either are a data error."""
+    kind = kind or _guess_kind(path, columns, labels)
+    column = LabelColumn(kind=kind, labels=labels, rows=labels.counts.total())
+    if kind != "labels":
+        return column
+    separator = find_separator(labels) or SEPARATORS[0]
+    return replace(column, labels=split_cells(labels, separator), separator=separator)
+
+
+def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
+    """A number if all labels are, and some have a fraction or there are many; else classes, or several per cell."""
+    distinct = len(labels.counts)
+    if are_numbers(labels.counts) and (not are_whole_numbers(labels.counts) or distinct > _MOST_WHOLE_NUMBERS):
+        return "number"
+    if labels.counts and all(map(_DECIMAL_COMMA.fullmatch, labels.counts)):
+        raise data_error(
+            f'{path}: the values of column "{columns.label}", such as {next(iter(labels.counts))}, look like numbers '
+            "with a decimal comma. Write them with a point, or say that they are classes (--kind classes)."
+        )
+    grouped = [label for label in labels.counts if _THOUSANDS.fullmatch(label)]
+    if grouped and are_numbers(labels.counts.keys() - set(grouped)):
+        raise data_error(
+            f'{path}: the values of column "{columns.label}", such as {grouped[0]}, look like numbers whose thousands '
+            "are set apart. Write them as 1000, or say what they are: --kind classes, or labels for several per text."
+        )
+    numbers = {label for label in labels.counts if label.lstrip("+-").casefold() not in _NOT_FINITE}
+    if numbers and len(numbers) < distinct and are_numbers(numbers):
+        return "number"  # the others are reported as errors when they are read
+    if find_separator(labels) is not None:
+        return "labels"
+    if sum(are_numbers([label]) for label in labels.counts) > max(_MOST_WHOLE_NUMBERS, 0.9 * distinct):
+        return "number"  # the few that are not numbers are reported as errors when they are read
+    if distinct > max(_MOST_WHOLE_NUMBERS, labels.counts.total() // 2):
+        raise data_error(
+            f'{path}: column "{columns.label}" has {distinct:,} different values in {labels.counts.total():,} rows. '
+            "Name the label column (--label COLUMN), or say that these are its classes (--kind classes)."
+        )
+    return "classes"
+
+
+def describe_labels(column: LabelColumn) -> str:
+    """The labels in words, with their numbers."""
+    counts = column.labels.counts
+    if column.kind == "classes":
+        doubt = "; if cells hold several: --kind labels" if may_hold_several(column.labels) else ""
+        return f"{len(counts)} classes: {list_classes(counts)}{doubt}"
+    if column.kind == "labels":
+        mean = counts.total() / column.rows
+        names = list_classes(counts)
+        return f'several of {len(counts)} labels, {mean:.1f} per text, "{column.separator}" between: {names}'
+    values = [float(label) for label in counts.elements()]
+    return f"a number from {min(values):g} to {max(values):g}, {statistics.fmean(values):.3g} on average"
+
+
+def list_classes(counts: Counter[str]) -> str:
+    """The first classes with their numbers."""
+    names = sort_labels(counts)
+    shown = ", ".join(f"{name} {counts[name]:,}" for name in names[:_CLASSES_SHOWN])
+    return f"{shown}, ..." if len(names) > _CLASSES_SHOWN else shown

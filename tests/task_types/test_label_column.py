@@ -1,0 +1,50 @@
+"""Whether a label column holds classes or numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.task_types.small_tables import fails, sentence, write_csv
+from tests.task_types.small_tables import here as here
+
+from bertkit.errors import BAD_DATA
+from bertkit.task_types.user_tables import guess
+
+
+def test_few_whole_numbers_are_classes_unless_told_otherwise(here: Path) -> None:
+    rows = [(str(row), sentence(row), str(1 + row % 5)) for row in range(40)]
+    path = write_csv(here / "stars.csv", rows, header="id,review,stars")
+    assert guess(path).task.labels == ("1", "2", "3", "4", "5")
+    assert guess(path, kind="number").task.labels == ()
+
+
+def test_numbers_as_classes_are_in_the_order_of_their_size(here: Path) -> None:
+    rows = [(str(row), sentence(row), str(8 + row % 5)) for row in range(40)]
+    assert guess(write_csv(here / "n.csv", rows)).task.labels == ("8", "9", "10", "11", "12")
+
+
+def test_a_label_column_of_mostly_different_values_is_an_error(here: Path) -> None:
+    rows = [
+        (str(row), sentence(row), f"word{'abcdefghijklmnopqrstuvwxyz'[row % 26] * (1 + row // 26)}")
+        for row in range(60)
+    ]
+    path = write_csv(here / "r.csv", rows)
+    fails('column "label" has 60 different values in 60 rows', BAD_DATA, path)
+    assert len(guess(path, kind="classes", allow_rare_labels=True).task.labels) == 60
+
+
+def test_numbers_with_a_decimal_comma_are_not_taken_for_classes(here: Path) -> None:
+    path = here / "n.csv"
+    lines = (f"{row};{sentence(row)};{row % 4},{5 * (row % 2)}\n" for row in range(60))
+    path.write_text("id;text;label\n" + "".join(lines))
+    fails("such as 0,0, look like numbers with a decimal comma. Write them with a point", BAD_DATA, path)
+    assert guess(path, kind="classes").task.labels == ("0,0", "1,5", "2,0", "3,5")
+
+
+@pytest.mark.parametrize("mark", [" ", "'"])
+def test_numbers_with_separated_thousands_are_not_taken_for_classes(here: Path, mark: str) -> None:
+    path = here / "n.csv"
+    write_csv(path, [(str(row), sentence(row), f"{row % 3 + 1}{mark}500" if row % 4 else "900") for row in range(60)])
+    fails(f"such as 2{mark}500, look like numbers whose thousands are set apart", BAD_DATA, path)
+    assert len(guess(path, kind="classes").task.labels) == 4
