@@ -91,6 +91,23 @@ def test_short_sequences_are_as_frequent_as_set() -> None:
     assert 0.2 < np.mean(np.array(lengths) < 90) < 0.4
 
 
+@pytest.mark.parametrize("pairs", [True, False])
+def test_a_short_target_cuts_no_sentence(pairs: bool) -> None:
+    """In ``create_pretraining_data.py`` it is "just a rough target": only the length of a row cuts."""
+    made = corpus(*([6 + (3 * row + place) % 25 for place in range(40)] for row in range(20)))
+    shard = made.shards[0]
+    sentences = shard.tokens[shard.sentence_offsets[:-1]].tolist()
+    source = SegmentPairs(made, Sampling(short_sequences=1.0), pairs=pairs, max_tokens=125, seed=1)
+    found = source.segments(0, np.arange(len(source)))
+    lengths = [len(pair.first) + (0 if pair.second is None else len(pair.second)) for pair in found]
+    whole = [pair for pair, length in zip(found, lengths, strict=True) if length < 125]
+    assert len(whole) > 20
+    assert all(
+        segment[0] in sentences for pair in whole for segment in (pair.first, pair.second) if segment is not None
+    )
+    assert all(len(segment) >= 6 for pair in whole for segment in (pair.first, pair.second) if segment is not None)
+
+
 def test_truncation_removes_tokens_from_both_ends_at_random() -> None:
     made = corpus(*([90, 90] for _ in range(99)))
     source = SegmentPairs(made, Sampling(short_sequences=0.0), pairs=True, max_tokens=MAX_TOKENS, seed=1)

@@ -35,9 +35,9 @@ class Sampling:
     """How examples are taken from a corpus; the objectives decide whether they are pairs or single segments.
 
     ``random_next`` is the share of pairs whose second segment is from another document, ``short_sequences`` the share
-    of examples with a random shorter length. ``full_sentences`` fills rows across the ends of documents, without
-    random shorter lengths (``full_sentences.py``). ``running_text`` fills rows with text without special tokens, which
-    may end inside a sentence (``running_text.py``).
+    of examples that end with the sentence in which a random shorter length is reached. ``full_sentences`` fills rows
+    across the ends of documents, without random shorter lengths (``full_sentences.py``). ``running_text`` fills rows
+    with text without special tokens, which may end inside a sentence (``running_text.py``).
     """
 
     random_next: Share = 0.5
@@ -97,24 +97,27 @@ class SegmentPairs:
         return [self._make(*each) for each in zip(positions.tolist(), lengths.tolist(), draws, strict=True)]
 
     def _choose_lengths(self, rng: CounterRng) -> NDArray[np.int64]:
-        """(B,) mostly ``max_tokens``; for one example in ten a random length of at least 2 (section A.2)."""
+        """(B,) mostly ``max_tokens``; for one example in ten a random target of at least 2 (section A.2)."""
         short = rng.uniform("passage.short")[:, 0] < self.sampling.short_sequences
         lengths = 2 + rng.below("passage.length", self.max_tokens - 1)[:, 0]
         return np.where(short, lengths, self.max_tokens)
 
-    def _make(self, position: int, max_tokens: int, draws: NDArray[np.float64]) -> SegmentPair:
+    def _make(self, position: int, target: int, draws: NDArray[np.float64]) -> SegmentPair:
+        """The example at a position: sentences until they have ``target`` tokens. As in the reference only what is
+        beyond ``max_tokens`` is cut off, so a short target does not cut sentences.
+        """
         shard_number = int(np.searchsorted(self._shard_starts, position, side="right")) - 1
         shard, in_shard = self.corpus.shards[shard_number], position - self._shard_starts[shard_number]
         begin = int(np.searchsorted(shard.sentence_offsets, in_shard, side="right")) - 1
         document = int(np.searchsorted(shard.document_offsets, begin, side="right")) - 1
-        end = _end_of_sentences(shard, begin, int(shard.document_offsets[document + 1]), max_tokens)
+        end = _end_of_sentences(shard, begin, int(shard.document_offsets[document + 1]), target)
         cut_first, cut_second, split, kind = draws[:4].tolist()
         if not self.pairs:
             first, last = shard.sentence_offsets[begin : begin + 2].tolist()
-            if last - first > max_tokens:  # from here on, so that all of a sentence longer than a row is read
-                start = min(int(in_shard), last - max_tokens)
-                return SegmentPair(shard.tokens[start : start + max_tokens])
-            return SegmentPair(_truncate(_tokens_of(shard, begin, end), max_tokens, cut_first))
+            if last - first > self.max_tokens:  # from here on, so that all of a sentence longer than a row is read
+                start = min(int(in_shard), last - self.max_tokens)
+                return SegmentPair(shard.tokens[start : start + self.max_tokens])
+            return SegmentPair(_truncate(_tokens_of(shard, begin, end), self.max_tokens, cut_first))
         sentences = end - begin
         middle = begin + 1 + int(split * (sentences - 1)) if sentences > 1 else end
         first = _tokens_of(shard, begin, middle)
@@ -122,10 +125,10 @@ class SegmentPairs:
         is_random = sentences == 1 or kind < self.sampling.random_next
         if is_random:
             number = int(self._document_starts[shard_number]) + document
-            second = self._from_another_document(number, max_tokens - len(first), draws[4:])
+            second = self._from_another_document(number, target - len(first), draws[4:])
         else:
             second = _tokens_of(shard, middle, end)
-        keep_first, keep_second = truncated_lengths(len(first), len(second), max_tokens)
+        keep_first, keep_second = truncated_lengths(len(first), len(second), self.max_tokens)
         return SegmentPair(
             _truncate(first, keep_first, cut_first), _truncate(second, keep_second, cut_second), is_random
         )
