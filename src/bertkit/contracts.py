@@ -251,11 +251,11 @@ class Penalized(Protocol):
 class Objective(nn.Module, ABC):
     """A training objective: a head on the hidden states and its loss.
 
-    ``label`` names the entry of ``Batch.labels`` that the loss reads; its loss term has the same name. ``reads_pooled``
-    is False for a head that works on an encoder whose pooler was never trained. With ``reads_layers`` the head takes
-    the states of all layers, and with ``freezes_encoder`` as features of an encoder that is not trained. ``weight``
-    multiplies the loss. With ``predicts_vocabulary`` the loss is the negative
-    log-likelihood of tokens, whose exponential is a perplexity. ``HF_NAMES`` maps the head's parameters to those of
+    ``label`` names the entry of ``Batch.labels`` that the loss reads; its loss term has the same name. A head that
+    ``reads_pooled``, the pooled state, cannot be loaded from a folder without a pooler. With ``reads_layers`` the head
+    takes the states of all layers, and with ``freezes_encoder`` as features of an encoder that is not trained.
+    ``weight`` multiplies the loss. With ``predicts_vocabulary`` the loss is the negative log-likelihood of tokens,
+    whose exponential is a perplexity. ``HF_NAMES`` maps the head's parameters to those of
     Hugging Face's class; without a table a head is stored under its own names, and so is one that is not
     ``in_huggingface``, because it computes something else than that class.
     """

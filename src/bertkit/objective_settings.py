@@ -12,9 +12,9 @@ from bertkit.ranges import Length, Share, ShareAboveZero, VocabularySize, check_
 class Masking:
     """How many tokens are selected for prediction and what replaces them (paper, section 3.1).
 
-    ``rate`` is the share of a row that is selected. With ``final_rate`` it changes linearly to that over a schedule (a
-    run has one, but for new heads and ``long_phase=restart``, which have their own): early
-    steps learn from more tokens, late ones from more intact text. Of the selected tokens the share ``mask`` becomes
+    ``rate`` is the share of a row that is selected. With ``final_rate`` it changes linearly to that: early
+    steps learn from more tokens, late ones from more intact text. It does so over each schedule of a run; new heads and
+    ``long_phase=restart`` have schedules of their own. Of the selected tokens the share ``mask`` becomes
     [MASK], ``random`` becomes a random token of the vocabulary and ``keep`` stays. ``whole_word`` selects all subwords
     of a word or none. ``max_predictions`` limits the selected tokens of a row (the paper's code: 20 at 128 tokens, 77
     at 512).

@@ -12,6 +12,9 @@ from typing import Annotated
 UNDEFINED = math.nan
 UNDEFINED_IS_NULL = "null is undefined"
 
+CORRELATIONS = ("matthews", "pearson", "spearman")
+"""Scores from -1 to 1, which are no shares and are not shown in per cent."""
+
 Score = Annotated[float, UNDEFINED_IS_NULL]
 
 

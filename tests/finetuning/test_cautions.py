@@ -25,8 +25,14 @@ def seed_result(*accuracies: float) -> SeedResult:
     ("examples", "expected"), [(1, ["98 points up or down"]), (49, ["14 points up or down"]), (200, []), (872, [])]
 )
 def test_few_examples(examples: int, expected: list[str]) -> None:
-    found = caution_about_size(examples)
+    found = caution_about_size(examples, "accuracy")
     assert [each.partition(" by ")[2] for each in found] == expected
+
+
+def test_few_examples_of_a_correlation() -> None:
+    """That of 30 unrelated pairs is between -0.36 and 0.36 with 95 %."""
+    (found,) = caution_about_size(30, "spearman", "test")
+    assert found == "with 30 test examples a score is uncertain by 0.36 up or down"
 
 
 def test_one_answer_for_everything() -> None:

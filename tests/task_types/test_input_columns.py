@@ -9,6 +9,7 @@ import pytest
 from bertkit.errors import BertkitError
 from bertkit.task_types import Columns, Split, TaggingTask, TaskFiles, TextClassificationTask, TextExample
 from bertkit.task_types.input_columns import choose_columns, with_encoding
+from bertkit.task_types.similarity import SimilarityTask
 
 OTHERS_FOLDER = TextClassificationTask(name="theirs", metric="accuracy", labels=("x", "y"))
 
@@ -62,6 +63,17 @@ def test_the_columns_of_new_input(
     found, said = choose_columns(task, path, text=named.get("text"), pair=named.get("pair"), id=named.get("id"))
     assert list(found.reader.read(path)) == [example]
     assert said == sentence
+
+
+def test_the_columns_of_pairs_that_are_compared(tmp_path: Path) -> None:
+    columns = Columns(first="text1", second="text2", label="score")
+    task = SimilarityTask(name="pairs", files=TaskFiles(splits={"train": Split(files=(), columns=columns)}))
+    path = write(tmp_path, "id,left,right\n5,a b,c\n")
+    found, _ = choose_columns(task, path, text="left", pair="right")
+    assert list(found.reader.read(path)) == [TextExample("5", "a b", "c")]
+    assert found.reader.id_column(path) == "id"
+    with pytest.raises(BertkitError, match='no column "text2"'):
+        choose_columns(task, path)
 
 
 def test_labelled_input_of_a_model_from_elsewhere(tmp_path: Path) -> None:

@@ -47,3 +47,13 @@ def test_encoding_together_is_encoding_one_by_one(task: QuestionAnsweringTask, t
             assert np.array_equal(feature.input_ids, encoded.input_ids)
             assert np.array_equal(feature.segment_ids, encoded.segment_ids)
             assert np.array_equal(feature.labels["span"], encoded.labels["span"])
+
+
+def test_a_question_leaves_half_of_a_short_window(tokenizer: Tokenizer) -> None:
+    task = QuestionAnsweringTask(name="q", max_length=20)
+    assert task.max_query > task.max_length
+    features = task.encode(SpanExample("0", "why " * 100, "the mill " * 30), tokenizer)
+    assert {int((each.segment_ids == 0).sum()) for each in features} == {12}
+    assert all(len(each) <= 20 for each in features)
+    assert features[0].num_truncated == 90
+    assert "half of max_length: --set task.max_length=40" in task.advise_on_truncation()

@@ -106,7 +106,7 @@ def find_dropped(
 
 
 class Repetitions:
-    """Tells whether a document repeats an earlier one, in the way that was chosen."""
+    """Whether a document repeats an earlier one, in the way that was chosen."""
 
     def __init__(self, duplicates: Duplicates | None) -> None:
         self.duplicates = duplicates

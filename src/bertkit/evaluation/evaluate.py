@@ -137,7 +137,7 @@ def _judge(
             *caution_about_answers(
                 [each.label for each in examples], [each.label for each in predictions], labelled.split
             ),
-            *caution_about_size(len(examples), labelled.split),
+            *caution_about_size(len(examples), task.metric, labelled.split),
             *caution_about_training_file(model, labelled.file),
             *(caution_about_epochs(run.seeds, run.metric) if run else []),
         ],

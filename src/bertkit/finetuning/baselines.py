@@ -10,13 +10,12 @@ from pathlib import Path
 from bertkit import config
 from bertkit.contracts import Example
 from bertkit.metrics.bootstrap import percentile_interval
-from bertkit.scores import Score, format_score, is_defined, rank_score
+from bertkit.scores import CORRELATIONS, Score, format_score, is_defined, rank_score
 from bertkit.storage.checksums import read_record, write_checked
 from bertkit.task_types import FileTask
 from bertkit.task_types.baselines import BAG_OF_WORDS, sample_training
 from bertkit.task_types.resampling import resample
 
-_CORRELATIONS = ("matthews", "pearson", "spearman")
 """Scores that are not shares: they are not shown as per cent."""
 
 _BASELINES = "baselines"
@@ -112,7 +111,7 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
         ends = f"{format_metric(metric, low)} to {format_metric(metric, high)}"
         judgement = f"within what {name} has on as many other examples ({ends})"
         if score == 1:
-            return f"{compared}: {judgement}; more dev examples would tell which is better"
+            return f"{compared}: {judgement}; more dev examples would show which is better"
     else:
         judgement = f"the model is worse by {_difference(metric, to_beat - score)} and not worth its cost yet"
     return f"{compared}: {judgement}. What helps: {_advise(best)}"
@@ -120,11 +119,11 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
 
 def format_metric(metric: str, score: float) -> str:
     """``75.0 %`` for a share, ``0.5690`` for a correlation."""
-    return format_score(score) if metric in _CORRELATIONS else f"{100 * score:.1f} %"
+    return format_score(score) if metric in CORRELATIONS else f"{100 * score:.1f} %"
 
 
 def _difference(metric: str, difference: float) -> str:
-    return f"{difference:.4f}" if metric in _CORRELATIONS else f"{100 * difference:.1f} points"
+    return f"{difference:.4f}" if metric in CORRELATIONS else f"{100 * difference:.1f} points"
 
 
 def _advise(best: Baseline) -> str:

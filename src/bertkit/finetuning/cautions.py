@@ -6,19 +6,20 @@ from collections.abc import Sequence
 
 from bertkit.errors import count_of
 from bertkit.finetuning.results import SeedResult
-from bertkit.scores import Score, is_defined
+from bertkit.scores import CORRELATIONS, Score, is_defined
 
 _FEW_EXAMPLES = 200
 """Below this, the score of a share is uncertain by seven points or more."""
 
 
-def caution_about_size(num_examples: int, split: str = "dev") -> list[str]:
+def caution_about_size(num_examples: int, metric: str, split: str = "dev") -> list[str]:
     """Too few examples of a split to tell how good a model is."""
     if num_examples >= _FEW_EXAMPLES:
         return []
-    # The half width of a 95 % interval of a share near one half: 1.96 * sqrt(0.25 / n).
-    points = f"{98 / num_examples**0.5:.0f}"
-    return [f"with {count_of(num_examples, f'{split} example')} a score is uncertain by {points} points up or down"]
+    # The half width of a 95 % interval of a correlation near 0, and of a share near one half: 1.96 * sqrt(0.25 / n).
+    half_width = 1.96 / num_examples**0.5
+    uncertain = f"{min(half_width, 1):.2f}" if metric in CORRELATIONS else f"{50 * half_width:.0f} points"
+    return [f"with {count_of(num_examples, f'{split} example')} a score is uncertain by {uncertain} up or down"]
 
 
 def caution_about_answers(gold: Sequence[object], predicted: Sequence[object], split: str = "dev") -> list[str]:

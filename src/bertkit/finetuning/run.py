@@ -116,7 +116,7 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     predicted = _predict_classes(data, best)
     warnings = [
         *(caution_about_answers(gold, predicted) if predicted else []),
-        *caution_about_size(len(data.dev)),
+        *caution_about_size(len(data.dev), run.task.metric),
         *caution_about_epochs(results, run.task.metric),
     ]
     for warning in warnings:

@@ -50,5 +50,5 @@ def read_records(records: Path) -> Iterator[dict[str, Any]]:
         for line in file:
             record = parse_record(line)
             if record is None:
-                raise data_error(f"{records} is damaged. Repeat the command: it goes on before the damage.")
+                raise data_error(f"{records} is damaged. Repeat the command: it continues after the last intact row.")
             yield record

@@ -31,7 +31,7 @@ from bertkit.storage.atomic import explain_writing, write_file
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.storage.json_log import format_record, open_log
 from bertkit.storage.outputs import check_output, locked_partial
-from bertkit.task_types import FileTask, TextTask
+from bertkit.task_types import FileTask
 
 Report = Callable[[int], None]
 """Called with the number of finished rows."""
@@ -138,7 +138,7 @@ def _kept_columns(task: FileTask, source: Path) -> dict[int, str]:
     columns = table.columns if table else ()
     taken = {*task.answer_columns.columns, *_FURTHER_FIELDS}
     others = {name for name in columns if name not in taken}
-    id = task.reader.find_columns(source).id if table and isinstance(task, TextTask) else None
+    id = task.reader.id_column(source) if table else None
     return {
         place: _free_name(name, others) if name in taken else name for place, name in enumerate(columns) if name != id
     }

@@ -15,7 +15,7 @@ from bertkit.runs import RunFolder, read_metrics, read_run
 class PretrainingCost(NamedTuple):
     """Parameters of the model, floating-point operations of all steps, and seconds of all parts of the run.
 
-    ``joules`` is the energy of the machine's processors in this time, None if the system did not tell.
+    ``joules`` is the energy of the machine's processors in this time, None where the system does not report it.
     """
 
     parameters: int

@@ -72,8 +72,8 @@ def build_phases(run: PretrainRun, data: PretrainingData) -> list[Phase]:
             second_heldout=heldout(data.second_heldout, seq_length),
             first=first,
             until=until,
-            # The first step of a phase that begins at a certain second is not known before: it goes on from the step
-            # that the phase before has reached, as the first phase goes on from that of new heads.
+            # 0 means: the step that the phase before has reached. In a timed run that is not known yet, and the first
+            # phase follows that of new heads.
             first_step=0 if run.is_timed or first == begin else int(first),
             restarts=restarts,
         )

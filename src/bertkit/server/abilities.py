@@ -212,7 +212,7 @@ def _set_stride(
     422 where the windows have no room, do not move forward, or have more tokens than may wait for a model.
     """
     tokenizer = model.pipeline.tokenizer
-    before = 1 + min(len(tokenizer.encode(question).ids), task.max_query) + len(tokenizer.between_ids)
+    before = 1 + min(len(tokenizer.encode(question).ids), task.encoder.longest_question) + len(tokenizer.between_ids)
     room = task.max_length - before - 1
     if room < 1:
         message = f"`max_seq_len` is {task.max_length}, which leaves no room for the context beside the question"

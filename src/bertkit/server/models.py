@@ -149,7 +149,7 @@ class Predictions:
         encoded = []
         for each in inputs:
             features = each.task.encode(each.example, self._model.pipeline.tokenizer)
-            limit = each.task.max_query if isinstance(each.task, QuestionAnsweringTask) else None
+            limit = each.task.encoder.longest_question if isinstance(each.task, QuestionAnsweringTask) else None
             encoded.append(replace(_count((each, features), features), limit=limit))
         return encoded
 

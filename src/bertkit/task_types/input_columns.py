@@ -16,6 +16,9 @@ from bertkit.task_types.similarity import SimilarityTask
 from bertkit.task_types.task_files import Columns, Split
 from bertkit.task_types.text_task import TextTask
 
+_TaskOnTexts = TextTask | SimilarityTask
+"""What reads tables with a text, or two, in each row."""
+
 
 def choose_columns(
     task: FileTask,
@@ -34,9 +37,10 @@ def choose_columns(
     of use, is a usage error.
     """
     given = [name for name in (text, pair, id) if name is not None]
-    if not isinstance(task, TextTask) or suffix_of(path) == ".txt":
+    if not isinstance(task, _TaskOnTexts) or suffix_of(path) == ".txt":
         if given:
-            raise usage_error(f"{path} has no columns that {task.name} reads: leave out --text, --pair and --id.")
+            reason = f"{path} has no columns" if suffix_of(path) == ".txt" else f"{task.name} finds its columns itself"
+            raise usage_error(f"{reason}: leave out --text, --pair and --id.")
         return task, ""
     if not given and path.is_dir():
         return task, ""
@@ -52,7 +56,7 @@ def choose_columns(
         columns = guess_columns(table, text=text, pair=pair, label=None)
     else:
         columns = guess_texts(table, text=text, pair=pair)
-    if task.pair and columns.second is None:
+    if task.reader.pair and columns.second is None:
         raise usage_error(f"{task.name} needs two texts, and {path} has one: name the second with --pair COLUMN.")
     columns = columns if id is None else replace(columns, id=id)
     return _with_columns(task, columns), _describe(path, columns) if text is None else ""
@@ -71,7 +75,7 @@ def with_utf8(task: FileTask) -> FileTask:
     return replace(task, files=replace(task.files, encoding=None))
 
 
-def _with_ids(task: TextTask, table: Table, known: Columns) -> tuple[FileTask, str]:
+def _with_ids(task: _TaskOnTexts, table: Table, known: Columns) -> tuple[FileTask, str]:
     """The task, whose texts the table has, with the ids of the table, and a sentence if their column was guessed."""
     columns = replace(known, id=_find_ids(table, known))
     if columns == known:
@@ -85,9 +89,9 @@ def _find_ids(table: Table, columns: Columns) -> str | None:
     return columns.id if columns.id in table.columns else find_id(others)
 
 
-def _of_known_task(task: TextTask, table: Table, known: Columns, text: str | None, pair: str | None) -> Columns:
+def _of_known_task(task: _TaskOnTexts, table: Table, known: Columns, text: str | None, pair: str | None) -> Columns:
     """The columns of the training where the table has them; a text of another name if there is no other column."""
-    if pair is not None and not task.pair:
+    if pair is not None and not task.reader.pair:
         raise usage_error(f"{task.name} is a task on one text: leave out --pair.")
     second = pair or known.second
     if second is not None:
@@ -114,16 +118,19 @@ def _propose_text(table: Table, second: str | None) -> str:
     return f" Name it with --text {name}." if looks_like_name(name) else " Name it: --text COLUMN."
 
 
-def _labels(task: TextTask) -> set[str | None]:
+def _labels(task: _TaskOnTexts) -> set[str | None]:
     return {split.columns.label for split in task.files.splits.values()}
 
 
-def _with_columns(task: TextTask, columns: Columns) -> TextTask:
+def _with_columns(task: _TaskOnTexts, columns: Columns) -> FileTask:
     splits = {
         name: replace(split, columns=replace(columns, label=split.columns.label))
         for name, split in task.files.splits.items()
     } or {"train": Split(files=(), columns=columns, may_lack_labels=True)}
-    return replace(task, pair=columns.second is not None, files=replace(task.files, splits=splits))
+    files = replace(task.files, splits=splits)
+    if isinstance(task, TextTask):
+        return replace(task, pair=columns.second is not None, files=files)
+    return replace(task, files=files)
 
 
 def _describe(path: Path, columns: Columns) -> str:

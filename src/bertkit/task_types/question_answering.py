@@ -33,8 +33,9 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
 
     The threshold is chosen on dev: ``null_score_diff_threshold`` of google-research/bert, -tau of the paper (section
     4.3). A long context is read in windows that begin every ``stride`` tokens. Answers have at most ``longest`` tokens,
-    questions ``max_query``; a prediction keeps the ``n_best`` spans. Without ``null`` the questions without an answer
-    in a file of SQuAD 2.0 are left out. ``rules`` are those of the official program that scores.
+    questions ``max_query``, or half of ``max_length`` where that is less; a prediction keeps the ``n_best`` spans.
+    Without ``null`` the questions without an answer in a file of SQuAD 2.0 are left out. ``rules`` are those of the
+    official program that scores.
     """
 
     pipeline_tag = "question-answering"
@@ -145,7 +146,10 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
 
     def advise_on_truncation(self) -> str:
         """Only questions are cut; contexts are read in windows."""
-        return f"Questions are cut to {self.max_query} tokens: --set task.max_query={2 * self.max_query}"
+        longest = self.encoder.longest_question
+        if longest < self.max_query:
+            return f"Questions are cut to {longest} tokens, half of max_length: --set task.max_length={4 * longest}"
+        return f"Questions are cut to {longest} tokens: --set task.max_query={2 * longest}"
 
 
 def _predict_most_frequent(train: Sequence[SpanExample], dev: Sequence[SpanExample]) -> list[SpanPrediction]:

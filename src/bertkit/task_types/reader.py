@@ -39,6 +39,10 @@ class Reader(ABC, Generic[E]):
         """New input as a table whose rows are the examples that ``read`` gives; None if it is no such table."""
         return None
 
+    def id_column(self, path: Path) -> str | None:
+        """The column of such a table from which the examples have their ids."""
+        return None
+
     @abstractmethod
     def read_line(self, name: str, line: str) -> E:
         """New input from one line of a stream; ``name`` becomes its id unless the line has one."""

@@ -31,7 +31,7 @@ from bertkit.task_types.text_task import (
 )
 
 _NEAREST_TO_IGNORE = float(np.nextafter(np.float32(IGNORE), np.float32(0)))
-"""What a number of exactly -100 is trained as, which would otherwise count as no label; labels are in float32."""
+"""What a number is trained as that is -100 in float32, as labels are, and would otherwise count as no label."""
 
 _SCORES: Mapping[str, Callable[[Sequence[float], Sequence[float]], float]] = {"pearson": pearson, "spearman": spearman}
 
@@ -94,7 +94,7 @@ class RegressionTask(TextTask):
         if label is None:
             return {Regression.label: float(IGNORE)}
         scaled = (float(label) - self.numbers.origin) / self.numbers.unit
-        return {Regression.label: _NEAREST_TO_IGNORE if scaled == IGNORE else scaled}
+        return {Regression.label: _NEAREST_TO_IGNORE if np.float32(scaled) == IGNORE else scaled}
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """An untrained regressor."""

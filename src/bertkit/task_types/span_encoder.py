@@ -26,13 +26,20 @@ _CHARACTERS_AT_ONCE, _QUESTIONS_AT_ONCE = 500_000, 500
 class SpanEncoder:
     """Windows of ``max_length`` tokens that begin every ``stride`` tokens of the context.
 
-    The question has at most ``max_query`` tokens. Rows are arrays that are put together here, and not by ``assemble``,
-    because a context is tokenized once and cut into windows for each of its questions.
+    The question has at most ``max_query`` tokens, and at most half of the window. Rows are arrays that are put together
+    here, and not by ``assemble``, because a context is tokenized once and cut into windows for each of its questions.
     """
 
     max_length: int
     stride: int
     max_query: int
+
+    @property
+    def longest_question(self) -> int:
+        """The tokens of a question that are kept. The reference refuses windows without room for a context; here a
+        model of 64 positions reads 32 tokens of the question.
+        """
+        return min(self.max_query, self.max_length // 2)
 
     def encode(self, example: SpanExample, tokenizer: Tokenizer) -> list[Feature]:
         """The windows of one example."""
@@ -73,7 +80,7 @@ class SpanEncoder:
     def _windows(
         self, example: SpanExample, question: TokenArrays, context: TokenArrays, tokenizer: Tokenizer
     ) -> list[Feature]:
-        kept = question.ids[: self.max_query]
+        kept = question.ids[: self.longest_question]
         head = np.array([tokenizer.start_id, *kept, *tokenizer.between_ids], dtype=np.int32)
         before = len(head)
         length, step = self._window_size(before)

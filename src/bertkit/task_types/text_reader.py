@@ -122,6 +122,10 @@ class TextReader(Reader[TextExample]):
         """The table; None for a ``.txt``, which has no columns."""
         return None if suffix_of(path) == ".txt" else self.open_table(path)
 
+    def id_column(self, path: Path) -> str | None:
+        """The column of the ids, if the table has it."""
+        return self.find_columns(path).id
+
     def open_table(self, path: Path) -> Table:
         """New input as a table."""
         return self._open(path)[0]
