@@ -44,6 +44,7 @@ TASKS: dict[str, FileTask] = {
         max_length=LENGTH,
         thresholds={"mill": 0.0, "river": 1.0, "coin": 0.5},
     ),
+    "stars": RegressionTask(name="s", metric="pearson", max_length=LENGTH),
     "ranker": RegressionTask(name="n", metric="pearson", max_length=LENGTH, pair=True),
     "names": TaggingTask(name="g", labels=("O", "B-PER", "I-PER", "B-LOC", "I-LOC"), max_length=LENGTH),
     "questions": QuestionAnsweringTask(name="q", max_length=LENGTH, max_query=11, stride=9),

@@ -27,6 +27,7 @@ FORMS_OF_MODELS = [
     ("inference", "pair"),
     ("inference", "zero-shot-classification"),
     ("topics", "text-classification"),
+    ("stars", "number"),
     ("ranker", "rerank"),
     ("names", "token-classification"),
     ("questions", "question-answering"),

@@ -28,7 +28,8 @@ TASKS = {
 def test_models_know_what_they_can_do(loaded: list[ServedModel]) -> None:
     found = {model.name: model.tasks for model in loaded}
     assert {name: found[name] for name in TASKS} == TASKS
-    assert [model.name for model in loaded if model.is_ranker] == ["ranker"]
+    assert [model.name for model in loaded if model.gives_number] == ["stars", "ranker"]
+    assert [model.name for model in loaded if model.can_rerank] == ["ranker"]
 
 
 def test_vectors_of_a_fine_tuned_model_come_from_its_own_encoder(loaded: list[ServedModel]) -> None:

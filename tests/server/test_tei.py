@@ -49,6 +49,8 @@ def test_texts_are_ranked(server: Server) -> None:
 
 
 def test_a_classifier_is_not_a_ranker(server: Server) -> None:
+    reply = post(server, "/rerank", {"query": "a", "texts": ["b"], "model": "stars"})
+    assert "is not a re-ranker: it reads one text" in reply.text
     reply = post(server, "/rerank", {"query": "a", "texts": ["b"], "model": "reviews"})
     assert (reply.status_code, reply.json()["error_type"]) == (424, "Backend")
     assert "is not a re-ranker" in reply.headers["x-error-message"]

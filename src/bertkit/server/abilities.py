@@ -74,8 +74,9 @@ async def score(
     field: str = "texts",
 ) -> list[float]:
     """For each text or pair the number that a model with one output gives, with its activation unless ``raw``."""
-    if not model.is_ranker:
-        raise unable(f'the model "{model.name}" is not a re-ranker: it has {len(model.labels)} labels instead of one')
+    if not model.can_rerank:
+        found = "it reads one text" if model.gives_number else f"it has {len(model.labels)} labels instead of one"
+        raise unable(f'the model "{model.name}" is not a re-ranker: {found}')
     scores = await classify(call, model, texts, activation="none" if raw else None, truncate=truncate, field=field)
     return [best.score for (best,) in scores]
 
@@ -228,7 +229,7 @@ def _set_stride(
 
 
 def _scores(model: ServedModel, result: TaskResult, activation: Activation) -> list[LabelScore]:
-    if model.is_ranker:
+    if model.gives_number:
         (number,) = activate(np.array([result.prediction.label]), activation)
         return [LabelScore(model.labels[0], number, True)]
     logits = mean_output(result.outputs, "logits")

@@ -39,7 +39,7 @@ class CohereRerankRequest(Request):
 
 async def rerank(call: Call, request: CohereRerankRequest) -> object:
     """The documents by their relevance. With ``max_tokens_per_doc`` long ones lose their end, as at Cohere."""
-    model = call.find_model(request.model, "text-classification", lambda each: each.is_ranker)
+    model = call.find_model(request.model, "text-classification", lambda each: each.can_rerank)
     limits = call.service.limits
     query = check_text(request.query, limits, "query")
     documents = [each if isinstance(each, str) else each.text for each in request.documents]

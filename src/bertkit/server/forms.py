@@ -23,7 +23,7 @@ from bertkit.server.zero_shot import can_infer
 from bertkit.task_types import TextTask
 
 HTML = "text/html; charset=utf-8"
-RERANK = "rerank"
+NUMBER, RERANK = "number", "rerank"
 _FIELDS = 12
 """The most fields of a form."""
 
@@ -69,6 +69,7 @@ FORMS: Mapping[str, Form] = {
         "",
         lambda f: {"inputs": [[f["text"], f["pair"]]]},
     ),
+    NUMBER: Form("Give a text a number", _TEXT, "text_classification", lambda f: {"inputs": f["text"]}),
     RERANK: Form(
         "Sort texts by relevance",
         {"text": "Query", "texts": "Texts, one per line"},
@@ -106,8 +107,10 @@ FORMS: Mapping[str, Form] = {
 def list_forms(model: ServedModel) -> list[str]:
     """The forms of a model, in the order of the page."""
     names: list[str] = []
-    if model.is_ranker:
+    if model.can_rerank:
         names.append(RERANK)
+    elif model.gives_number:
+        names.append(NUMBER)
     elif isinstance(model.task, TextTask):
         names.append("pair" if model.task.pair else "text-classification")
         names += [ZERO_SHOT] if can_infer(model) else []
@@ -153,7 +156,7 @@ async def _run(call: Call, model: ServedModel, name: str, fields: Mapping[str, s
 
 
 def _task(form: str) -> str:
-    return {"pair": "text-classification", SIMILARITY: EMBED}.get(form, form)
+    return {"pair": "text-classification", NUMBER: "text-classification", SIMILARITY: EMBED}.get(form, form)
 
 
 def _page(

@@ -69,7 +69,7 @@ async def setup(call: Call, _: dict[str, object]) -> object:
 
 def _annotates(model: ServedModel) -> bool:
     """Whether the model gives spans or choices."""
-    return isinstance(model.task, TaggingTask) or (isinstance(model.task, TextTask) and not model.is_ranker)
+    return isinstance(model.task, TaggingTask) or (isinstance(model.task, TextTask) and not model.gives_number)
 
 
 def read_names(config: str | None, kind: str) -> Names:
@@ -110,7 +110,7 @@ async def _spans(call: Call, model: ServedModel, texts: list[str], names: Names)
 
 async def _choices(call: Call, model: ServedModel, texts: list[str], names: Names) -> list[dict[str, object]]:
     results = []
-    if model.is_ranker:
+    if model.gives_number:
         raise unable(f'the model "{model.name}" gives numbers, and Label Studio asks for choices')
     for labels in await abilities.classify(call, model, texts, field="tasks"):
         given = [each.label for each in labels if each.predicted]

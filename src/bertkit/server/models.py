@@ -71,6 +71,7 @@ class ServedModel:
         self.task = None if find_task(folder) is None else pipeline.task
         self.fills = self.task is None and _can_fill(pipeline)
         self.activation: Activation = find_activation(self.task, folder.metadata)
+        self._may_read_pairs = "task" not in folder.metadata
         self._number: tuple[str, ...] = tuple(folder.metadata.get("labels") or ("LABEL_0",))
         self.max_length = pipeline.max_length if self.task is None else self.task.max_length
         own = [] if self.task is None else [self.task.pipeline_tag]
@@ -81,12 +82,17 @@ class ServedModel:
         """The names of the classes or tags; a number has one, as in Hugging Face's files."""
         if self.task is None:
             return ()
-        return self.task.labels or (self._number if self.is_ranker else ())
+        return self.task.labels or (self._number if self.gives_number else ())
 
     @property
-    def is_ranker(self) -> bool:
+    def gives_number(self) -> bool:
         """Whether the model gives one number for a text or a pair."""
         return isinstance(self.task, TextTask) and self.task.pipeline_method == "predict"
+
+    @property
+    def can_rerank(self) -> bool:
+        """Whether the number may be that of a query and a text; a folder of another library does not say whether."""
+        return self.gives_number and (self._may_read_pairs or (isinstance(self.task, TextTask) and self.task.pair))
 
     def text_input(self, text: Text) -> TaskInput:
         """The input of a classifier or of a regression for a text or a pair."""

@@ -76,7 +76,7 @@ async def predict(call: Call, request: PredictRequest) -> object:
 
 async def rerank(call: Call, request: RerankRequest) -> object:
     """The texts with their scores, the most relevant first."""
-    model = call.find_model(request.model, "text-classification", lambda each: each.is_ranker)
+    model = call.find_model(request.model, "text-classification", lambda each: each.can_rerank)
     limits = call.service.limits
     query = check_text(request.query, limits, "query")
     texts = [str(text) for text in check_inputs(request.texts, limits, "texts")]
@@ -144,7 +144,7 @@ def describe_type(model: ServedModel) -> dict[str, Any]:
     labels = {str(number): label for number, label in enumerate(model.labels)}
     if not labels:
         return {"embedding": {"pooling": model.pipeline.embedding.pool}}
-    kind = "reranker" if model.is_ranker else "classifier"
+    kind = "reranker" if model.can_rerank else "classifier"
     return {kind: {"id2label": labels, "label2id": {label: int(number) for number, label in labels.items()}}}
 
 
