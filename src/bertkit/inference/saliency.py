@@ -150,7 +150,8 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
             raise usage_error("the model tags words and reads one text: leave out --pair.")
         target = _explain_tag(pipeline, task, text)
     else:
-        raise usage_error(f"explain cannot explain {task.pipeline_tag} yet.")
+        kind = "a tagger with a CRF" if isinstance(task, TaggingTask) else task.pipeline_tag
+        raise usage_error(f"explain cannot explain {kind} yet.")
     return folder.load_model(task.objectives).eval(), target
 
 
@@ -174,7 +175,7 @@ def _explain_text(pipeline: Pipeline, task: TextTask, example: TextExample) -> _
 
 def _explain_answer(pipeline: Pipeline, task: QuestionAnsweringTask, question: str, context: str | None) -> _Target:
     if context is None:
-        raise usage_error("the model answers questions: give the text with the answer as --pair.")
+        raise usage_error("the model answers questions: give the text with the answer as the pair (--pair).")
     example = SpanExample("0", question, check_text(context, "pair"))
     features = task.encode(example, pipeline.tokenizer)
     if len(features) > 1:

@@ -13,6 +13,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from bertkit.nn.activation import ACTIVATIONS
+from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.fused import is_compiled
 from bertkit.nn.fused_inference import dequantize_, quantize
 from bertkit.nn.inference_linear import ALL_ROWS, Activation
@@ -35,10 +36,13 @@ class InputRange:
 def calibrate(stack: nn.Module, states: Float[Tensor, "B T H"]) -> Mapping[nn.Linear, InputRange]:
     """The range of the inputs of every linear layer of a ``BlockStack`` in a pass on ``states``, without padding."""
     ranges: dict[nn.Linear, InputRange] = {}
+    after_activation = {part.outer for part in stack.modules() if isinstance(part, FeedForward)}
 
     def record(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         assert isinstance(module, nn.Linear)
-        ranges[module] = InputRange(inputs[0].abs().amax(dim=0), bool(inputs[0].amin() > -_GELU_MINIMUM))
+        # Inputs of another layer may be above that minimum by chance, in this pass alone.
+        is_bounded = module in after_activation and bool(inputs[0].amin() > -_GELU_MINIMUM)
+        ranges[module] = InputRange(inputs[0].abs().amax(dim=0), is_bounded)
 
     layers = [module for module in stack.modules() if isinstance(module, nn.Linear)]
     hooks = [layer.register_forward_pre_hook(record) for layer in layers]

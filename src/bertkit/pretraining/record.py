@@ -160,6 +160,8 @@ class PretrainRun:
         if self.head_share and self.from_model is None:
             raise usage_error("head_share needs --from MODEL: without it all weights are new.")
         if self.long_seq_length is not None and self.head_share + self.long_share >= 1:
+            if not self.head_share:
+                raise usage_error(f"long_share is {self.long_share}; it must be below 1, or give seq_length alone.")
             raise usage_error(
                 f"head_share is {self.head_share} and long_share {self.long_share}; together they must be below 1."
             )
