@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pytest
 
 from bertkit import config
@@ -54,6 +55,13 @@ def test_settings_are_converted_and_the_last_one_wins() -> None:
     )
     job = config.apply(JOB, typed)
     assert job == Job(data=Path("corpus"), optimizer=Optimizer(lr=0.01), keep=True, layers=(3, 4), until=Path("x=y"))
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    """The searches of scikit-learn draw settings as such."""
+    drawn = {"optimizer.warmup": np.int64(7), "optimizer.lr": np.float32(0.5)}
+    optimizer = config.apply(JOB, [config.Setting(path, value, "here") for path, value in drawn.items()]).optimizer
+    assert (optimizer.warmup, optimizer.lr) == (7, 0.5)
 
 
 def test_fields_of_one_record_change_together() -> None:

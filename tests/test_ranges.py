@@ -114,7 +114,7 @@ def test_a_range_has_its_ends_unless_it_says_otherwise(
         ({"trays": 0}, "trays is 0; it must be from 1 to 1,000,000,000."),
         ({"trays": True}, "trays is True; it must be a whole number from 1 to 1,000,000,000."),
         ({"trays": 1.5}, "trays is 1.5; it must be a whole number from 1 to 1,000,000,000."),
-        ({"fan": "full"}, "fan is full; it must be a number from 0 to 1."),
+        ({"fan": "full"}, "fan is 'full'; it must be a number from 0 to 1."),
         ({"fan": None}, "fan is None; it must be a number from 0 to 1."),
         ({"heat": ((3, 0.5), (0, 0.5))}, "heat is 0; it must be from 1 to 1,000,000,000."),
         ({"heat": ((3, 1.5),)}, "heat is 1.5; it must be from 0 to 1."),

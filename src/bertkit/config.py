@@ -15,6 +15,7 @@ import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -203,6 +204,8 @@ def _is_table(hint: object) -> bool:
 
 def _convert(setting: Setting, hint: object) -> object:
     value = setting.value
+    if isinstance(value, Number) and hasattr(value, "item"):
+        value = value.item()  # a number of NumPy, as scikit-learn's searches draw
     try:
         if setting.is_text and isinstance(value, str) and value[:1] in ("[", "{"):
             value = json.loads(value)

@@ -119,7 +119,7 @@ def find_range(hint: object) -> Range | None:
 
 def _compare(name: str, value: object, kind: object, range: Range) -> Iterator[str]:
     if not isinstance(value, Integral if kind is int else Real) or isinstance(value, bool):
-        yield f"{name} is {value}; it must be a {'whole ' if kind is int else ''}number {range}."
+        yield f"{name} is {value!r}; it must be a {'whole ' if kind is int else ''}number {range}."
     elif value not in range:
         yield f"{name} is {value}; it must be {range}."
 

@@ -117,7 +117,7 @@ def test_a_first_line_of_data_is_not_taken_for_names(first: bytes, tmp_path: Pat
         (b'{"text": "a"}\n{"text": }\n', "t.jsonl, line 2: not JSON"),
         (b'{"text": "a"}\n[1]\n', "t.jsonl, line 2: not a JSON object"),
         (b'[{"text": "a"}]\n', "t.jsonl is one JSON list. Let its name end in .json, or write one object per line"),
-        (b'{"text": "a"}\n{"texte": "b"}\n', 't.jsonl, line 2: no field "text". Did you mean "texte"'),
+        (b'{"text": "a"}\n{"texte": "b"}\n', 't.jsonl, line 1: no field "texte". Did you mean "text"'),
         (b'{"text": NaN}\n', "t.jsonl, line 1: not JSON .NaN is not a JSON number"),
         (b'{"text": "a"}\n' + b"[" * 100_000 + b"\n", "t.jsonl, line 2: not JSON"),
         (b'{"text": "a"', "t.jsonl, line 1: not JSON"),
@@ -242,11 +242,11 @@ def test_a_json_list_of_records_is_a_table(tmp_path: Path) -> None:
     path.write_text('[\n {"nr": 5, "text": "good"},\n {"nr": 6, "text": null, "more": 1}\n]\n')
     table = Table(path)
     assert table.form.kind == "json"
-    assert table.columns == ("nr", "text")
+    assert table.columns == ("nr", "text", "more")
     assert list(table.rows("text", "nr")) == [Row(1, ["good", "5"]), Row(2, ["", "6"])]
-    assert table.sample(9) == [["5", "good"], ["6", ""]]
-    assert list(table.all_values()) == [[5, "good"], [6, None]]
-    assert table.sample(1) == [["5", "good"]]
+    assert table.sample(9) == [["5", "good", ""], ["6", "", "1"]]
+    assert list(table.all_values()) == [[5, "good", None], [6, None, 1]]
+    assert table.sample(1) == [["5", "good", ""]]
 
 
 @pytest.mark.parametrize(
@@ -317,3 +317,19 @@ def test_marks_inside_the_first_text_are_no_delimiters(
     mark = next(mark for mark in "\t;," if cells[0] + mark + cells[1] == first)
     rows = read(tmp_path / name, f"{first}\nplain{mark}{cells[1]}\nalso{mark}{cells[1]}\n".encode())
     assert rows[0] == cells
+
+
+def test_a_field_that_only_later_rows_have_is_a_column(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"text": "a"}\n{"text": "b", "more": 1}\n')
+    table = Table(path)
+    assert table.columns == ("text", "more")
+    assert list(table.all_values()) == [["a", None], ["b", 1]]
+    with pytest.raises(BertkitError, match=r'line 1: no field "more"\. Write null where it has no value'):
+        list(table.rows("more"))
+
+
+def test_bytes_that_are_no_text_are_kept_with_escapes(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"text": ["good"], "image": [b"\xff\xd8a"]}), tmp_path / "t.parquet")
+    assert list(Table(tmp_path / "t.parquet").all_values()) == [["good", "\\xff\\xd8a"]]

@@ -111,6 +111,7 @@ def test_no_examples_are_an_error() -> None:
 def test_p_value_is_two_sided() -> None:
     differences = np.array([-1.0] * 4 + [2.0] * 95)
     assert p_value(differences) == pytest.approx(2 * 5 / 100)
+    assert type(p_value(differences)) is float, "a number of NumPy is no JSON"
     assert p_value(-differences) == p_value(differences)
     assert p_value(np.zeros(99)) == 1.0
     assert p_value(np.ones(999)) == pytest.approx(2 / 1000)

@@ -27,7 +27,7 @@ def _write(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
 
 @pytest.mark.parametrize(("words", "tags"), [("tokens", "ner_tags"), ("words", "tags"), ("tokens", "labels")])
 def test_lists_in_a_jsonl_make_the_task_of_the_same_columns(tmp_path: Path, words: str, tags: str) -> None:
-    rows = [{"id": 1, words: row["tokens"], tags: row["ner_tags"]} for row in _ROWS]
+    rows = [{"id": number, words: row["tokens"], tags: row["ner_tags"]} for number, row in enumerate(_ROWS)]
     found = guess(_write(tmp_path / "t.jsonl", rows))
     (tmp_path / "t.conll").write_text("Ada B-PER\ncame O\n\nin O\nOld B-LOC\nYork I-LOC\n", encoding="utf-8")
     same = guess(tmp_path / "t.conll")
@@ -35,7 +35,7 @@ def test_lists_in_a_jsonl_make_the_task_of_the_same_columns(tmp_path: Path, word
     assert (found.task.labels, found.sentence) == (same.task.labels, same.sentence)
     examples = [list(guessed.task.reader.rows("train")) for guessed in (found, same)]
     assert [(each.words, each.label) for each in examples[0]] == [(each.words, each.label) for each in examples[1]]
-    assert [each.id for each in examples[0]] == ["1", "2"]
+    assert [each.id for each in examples[0]] == ["0", "1"]
 
 
 def test_a_parquet_file_holds_the_same_sentences(tmp_path: Path) -> None:
@@ -92,3 +92,11 @@ def test_an_unknown_tag_is_named_with_the_line_of_its_row(tmp_path: Path) -> Non
     _write(tmp_path / "t.jsonl", [*_ROWS, {"tokens": ["a", "b"], "ner_tags": ["O", "B-ORG"]}])
     with pytest.raises(BertkitError, match=r't\.jsonl, line 3: unknown tag "B-ORG"'):
         list(task.reader.rows("train"))
+
+
+def test_sentences_of_a_table_have_its_ids(tmp_path: Path) -> None:
+    rows = [{"id": f"s{row}", "tokens": ["Ada", "lives"], "ner_tags": ["B-PER", "O"]} for row in range(3)]
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = TaggingTask(name="t", labels=("O", "B-PER", "I-PER"))
+    assert [example.id for example in task.reader.read(path)] == ["s0", "s1", "s2"]

@@ -21,7 +21,7 @@ from bertkit.task_types import (
     TextExample,
 )
 from bertkit.task_types.squad_files import Answer
-from bertkit.task_types.thresholds import best_f1_threshold
+from bertkit.task_types.thresholds import best_f1_threshold, best_gain_threshold
 from bertkit.task_types.user_tables import guess
 
 
@@ -94,3 +94,10 @@ def test_of_equally_good_thresholds_the_nearest_to_one_half_is_taken(films: Mult
 
 def test_a_label_whose_probability_is_always_zero_has_a_threshold() -> None:
     assert best_f1_threshold(np.array([True, False]), np.zeros(2)) == 0.0
+
+
+def test_probabilities_that_differ_by_rounding_are_not_separated(films: MultiLabelTask) -> None:
+    """With another backend, or in another batch, they would be on the other side."""
+    gold, probabilities = np.array([True, False, False]), np.array([0.4 + 1e-8, 0.4, 0.1])
+    assert best_f1_threshold(gold, probabilities) == pytest.approx(0.25)
+    assert best_gain_threshold(np.array([0.4, 0.4 + 1e-8, 2.0]), np.array([1.0, -1.0, -1.0])) < 0.4

@@ -1,4 +1,4 @@
-"""The examples of a fine-tuning run, read and encoded once for all its seeds."""
+"""The examples of a fine-tuning run, read once for all its seeds. Those of train are encoded once, too."""
 
 from __future__ import annotations
 

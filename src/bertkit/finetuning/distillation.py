@@ -42,6 +42,8 @@ def add_soft_targets(
     task = _require_classes(run)
     teacher = load(run.teacher)
     read = _task_of_teacher(run, teacher, task)
+    if run.layer_weight and any(each.both_orders or each.stride for each in (task, read)):
+        raise usage_error("layer_weight matches one row per text: it takes no task.both_orders and no task.stride.")
     new = _read_unlabelled(run, task, progress)
     others = [
         [replace(feature, labels={**feature.labels, SequenceClassification.label: IGNORE}) for feature in features]
@@ -56,8 +58,6 @@ def add_soft_targets(
         progress.advance(len(taught))
     progress.finish()
     if run.layer_weight:
-        if task.both_orders:
-            raise usage_error("layer_weight matches one row per text, and with task.both_orders a pair has two.")
         means = predict_layer_means(teacher, read, texts, _count_layers(run))
         taught = [_add_label(*each) for each in zip(taught, repeat(MatchedLayers.label), means)]
     return taught

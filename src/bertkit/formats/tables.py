@@ -291,13 +291,13 @@ def _read_names(path: Path, lines: Lines, form: Format) -> tuple[str, ...]:
     if form.kind == "dataset":
         return dataset_names(path)
     if form.kind in _JSON:
-        records = islice(json_records(path, lines.peek(), whole=form.kind == "json"), 2)
+        records = islice(json_records(path, lines.peek(), whole=form.kind == "json"), _SAMPLE_LINES)
         found = [record for _, record in records]
         if not found:
             raise data_error(f"{path} is empty.")
         if len(found) == 1:
             refuse_nested_rows(path, found[0])
-        return tuple(found[0])
+        return tuple(dict.fromkeys(name for record in found for name in record))
     first = next(_split_rows(path, lines.peek(), form), None)
     if first is None:
         raise data_error(f"{path} is empty.")
@@ -350,7 +350,8 @@ def _json_rows(path: Path, records: Iterable[tuple[int, dict[str, object]]], col
     for number, record in records:
         missing = next((column for column in columns if column not in record), None)
         if missing is not None:
-            raise data_error(f'{at_row(path, number)}: no field "{missing}".{did_you_mean(missing, record)}')
+            advice = did_you_mean(missing, record) or " Write null where it has no value."
+            raise data_error(f'{at_row(path, number)}: no field "{missing}".{advice}')
         yield Row(number, [spell_cell(record[column]) for column in columns])
 
 
@@ -358,6 +359,8 @@ def _to_json(value: object) -> object:
     """The value of an Arrow table as JSON can have it: a date, for example, as a text, and NaN as None."""
     if value is None or value != value:
         return None
+    if isinstance(value, bytes):  # which may be a picture
+        return value.decode("utf-8", "backslashreplace")
     if isinstance(value, list | tuple | dict):
         return json.loads(spell_cell(value))
     is_plain = isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))

@@ -56,7 +56,7 @@ def p_value(differences: Scores) -> float:
         return UNDEFINED
     below = np.count_nonzero(differences <= 0)
     above = np.count_nonzero(differences >= 0)
-    return min(1.0, 2 * (min(below, above) + 1) / (len(differences) + 1))
+    return float(min(1.0, 2 * (min(below, above) + 1) / (len(differences) + 1)))
 
 
 def resample_means(values: NDArray[np.float64]) -> Statistic:

@@ -106,9 +106,9 @@ def _read_list(cell: str, where: str) -> tuple[str, ...]:
     try:
         texts = parse_json(cell)
     except ValueError as error:
-        raise data_error(f"{where}: the choices are not a JSON list ({error}).") from error
+        raise data_error(f'{where}: the choices are "{cell[:40]}", not a JSON list ({error}).') from error
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise data_error(f"{where}: the choices are not a JSON list of texts.")
+        raise data_error(f'{where}: the choices are {cell[:40]}, not a list of texts such as ["one", "two"].')
     return tuple(text.strip() for text in texts)
 
 

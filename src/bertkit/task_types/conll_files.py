@@ -24,13 +24,17 @@ _SAMPLE_LINES = 50
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """``line`` is that of the first word, or with ``one_line`` of all; ``tags`` are as in the file, () without tags."""
+    """``line`` is that of the first word, or with ``one_line`` of all; ``tags`` are as in the file, () without tags.
+
+    ``id`` is empty where the file has none.
+    """
 
     line: int
     document: int
     words: tuple[str, ...]
     tags: tuple[str, ...]
     one_line: bool = False
+    id: str = ""
 
     def line_of(self, word: int) -> int:
         """The line of the word with this index."""

@@ -11,6 +11,7 @@ from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Structure, Table
 from bertkit.storage.json_text import parse_json
+from bertkit.task_types.columns import find_id
 from bertkit.task_types.conll_files import Sentence, has_tag_columns, is_tag, read_columns
 
 _LIST_SUFFIXES = (".json", ".jsonl", ".ndjson", ".parquet")
@@ -38,16 +39,18 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
             f"{path} is a table. Words are read from columns without a header, as in a .conll, or from lists in "
             f'the columns "{_WORDS[0]}" and "{_TAGS[0]}" of a .jsonl, and texts from lines of a .txt.'
         )
-    for document, row in enumerate(table.rows(*columns[: 1 + tagged])):
+    used = columns[: 1 + tagged]
+    id_column = find_id(table.columns)
+    for document, row in enumerate(table.rows(*used, *([id_column] if id_column else []))):
         where = at_row(path, row.line)
-        words, *others = (_read_list(cell, name, where) for cell, name in zip(row.cells, columns, strict=False))
+        words, *others = (_read_list(cell, name, where) for cell, name in zip(row.cells, used, strict=False))
         tags = others[0] if others else ()
         if tagged and len(tags) != len(words):
             raise data_error(f"{where}: {len(words):,} words and {len(tags):,} tags. Every word needs a tag.")
         if bad := [tag for tag in tags if not is_tag(tag)]:
             raise data_error(f'{where}: "{bad[0]}" is not a tag, such as O, B-TYPE or I.')
         if words:
-            yield Sentence(row.line, document, words, tags, one_line=True)
+            yield Sentence(row.line, document, words, tags, one_line=True, id=row.cells[-1] if id_column else "")
 
 
 def holds_tags(path: Path, encoding: str | None = None) -> bool:

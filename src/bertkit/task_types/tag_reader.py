@@ -115,7 +115,7 @@ class TagReader(Reader[TagExample]):
             for sentence in document:
                 end = start + len(sentence.words)
                 yield TagExample(
-                    str(sentence.line),
+                    sentence.id or str(sentence.line),
                     sentence.words,
                     self._tags(sentence, path) if tagged else None,
                     tuple(words[max(0, start - self.context) : start]),

@@ -65,7 +65,7 @@ class TextReader(Reader[TextExample]):
         ids, empty = [], 0
         for example in self.read(path):
             ids.append(example.id)
-            empty += not example.first.strip() or (example.second is not None and not example.second.strip())
+            empty += _lacks_text(example)
         notes = describe_repeated_ids(path.name, ((id, None) for id in ids))
         if empty:
             rows = f"{count_of(empty, 'row')} of {path.name} {verb_of(empty, 'has', 'have')}"

@@ -9,6 +9,11 @@ EVEN = 0.5
 """The threshold of a label before one is chosen on dev."""
 
 
+_ROUNDING = 1e-5
+"""Scores that are nearer to one another than this may change places in other batches, or with another backend, so that
+no threshold separates them."""
+
+
 def best_f1_threshold(gold: NDArray[np.bool_], probabilities: NDArray[np.float64]) -> float:
     """The threshold on ``probabilities`` (N,) with the highest F1 of a label, given where it applies.
 
@@ -19,7 +24,7 @@ def best_f1_threshold(gold: NDArray[np.bool_], probabilities: NDArray[np.float64
     predicted = np.arange(1, len(ranked) + 1)
     f1 = 2 * np.cumsum(gold[order]) / (predicted + gold.sum())
     below = np.append(ranked[1:], 0.0)
-    apart = ranked > below  # a threshold cannot separate equal probabilities
+    apart = ranked - below > _ROUNDING
     apart[-1] = True  # the label of every example is predicted, also where all probabilities are 0
     middles = (ranked + below)[apart] / 2
     best = middles[f1[apart] >= f1[apart].max() - 1e-12]
@@ -29,11 +34,11 @@ def best_f1_threshold(gold: NDArray[np.bool_], probabilities: NDArray[np.float64
 def best_gain_threshold(odds: NDArray[np.float64], gains: NDArray[np.float64]) -> float:
     """The threshold below which the sum of ``gains`` is highest: an example with lower ``odds`` adds its gain.
 
-    Equal odds are on the same side of the threshold.
+    Odds that are equal but for rounding are on the same side of the threshold.
     """
     order = np.argsort(odds, kind="stable")
     totals = np.concatenate([[0.0], np.cumsum(gains[order])])
     ranked = np.concatenate([[odds.min() - 2.0], odds[order], [odds.max() + 2.0]])
-    totals[ranked[1:] == ranked[:-1]] = -np.inf
+    totals[np.diff(ranked) <= _ROUNDING] = -np.inf
     best = int(totals.argmax())
     return float((ranked[best] + ranked[best + 1]) / 2)
