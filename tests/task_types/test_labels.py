@@ -151,3 +151,22 @@ def test_long_ids_that_are_equal_as_floats_are_two_classes() -> None:
         one: 1,
         other: 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("labels", "cell", "expected"),
+    [
+        (("False", "True"), "true", "True"),
+        (("false", "true"), "FALSE", "false"),
+        (("0", "1"), "1.0", "1"),
+        (("0.0", "1.0"), "0", "0.0"),
+    ],
+)
+def test_truth_values_and_numbers_are_the_same_in_every_format(
+    labels: tuple[str, ...], cell: str, expected: str
+) -> None:
+    """pandas writes True, and 1.0 in a column with an empty cell; Parquet gives true and 1, and Excel TRUE."""
+    task = TextClassificationTask(name="t", metric="accuracy", labels=labels)
+    assert task.read_label(cell, "here") == expected
+    with pytest.raises(BertkitError, match="unknown label"):
+        task.read_label("2", "here")

@@ -166,3 +166,11 @@ def test_the_split_train_of_a_file_is_all_of_it(here: Path) -> None:
     task = guess(write_csv(here / "r.csv", reviews(40))).task
     assert len(read_split(task, None, "train").examples) < 40
     assert len(read_split(task, here / "r.csv", "train").examples) == 40
+
+
+@pytest.mark.parametrize(("label", "known"), [("-1", None), ("0", "0")])
+def test_a_test_split_of_minus_ones_has_no_labels(here: Path, label: str, known: str | None) -> None:
+    train = write_csv(here / "train.csv", [(str(row), sentence(row), str(row % 2)) for row in range(40)])
+    test = write_csv(here / "test.csv", [(str(row), sentence(99 + row), label) for row in range(9)])
+    task = guess(train, test=test).task
+    assert {example.label for example in task.examples("test")} == {known}

@@ -154,6 +154,12 @@ def fold_label(label: str, known: Sequence[str]) -> str:
     return label if label in known else next((each for each in known if _plain(each) == _plain(label)), label)
 
 
+def varies_by_format(label: str) -> bool:
+    """Whether a label is a number or a truth value, which each format of tables spells in its own way: 1 and 1.0, true
+    and TRUE."""
+    return _number(label) is not None or label.strip().casefold() in ("true", "false")
+
+
 def are_numbers(labels: Iterable[str]) -> bool:
     """Whether every label reads as a number."""
     return all(_number(label) is not None for label in labels)

@@ -16,7 +16,7 @@ from bertkit.ranges import PositiveFloat
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_classes
 from bertkit.task_types.class_weights import balance_classes, check_weights, list_weights, parse_weights
-from bertkit.task_types.labels import check_distinct, fold_label
+from bertkit.task_types.labels import check_distinct, fold_label, varies_by_format
 from bertkit.task_types.probabilities import softmax
 from bertkit.task_types.text_reader import Answer, TextExample
 from bertkit.task_types.text_task import (
@@ -70,7 +70,7 @@ class TextClassificationTask(TextTask):
 
     def read_label(self, cell: str, where: str) -> str:
         """The class that a cell names."""
-        known = fold_label(cell, self.labels) if self.fold_labels else cell
+        known = fold_label(cell, self.labels) if self.fold_labels or varies_by_format(cell) else cell
         return parse_class(known, self.labels, self.spellings, task=self.name, where=where)
 
     def encode_label(self, label: Answer | None) -> dict[str, Label]:

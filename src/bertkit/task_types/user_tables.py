@@ -219,7 +219,7 @@ def _files(columns: Columns, paths: Mapping[str, Sequence[Path]], opened: TaskFi
         if files:
             found = columns
             own = [opened.table(file) for file in files]
-            if split == "test" and columns.label not in own[0].columns:
+            if split == "test" and not _has_labels(own, columns):
                 found = replace(found, label=None)
             if any(found.id not in table.columns for table in own):
                 found = replace(found, id=None)
@@ -236,6 +236,13 @@ class _SharedSettings(TypedDict):
     max_length: int
     files: TaskFiles
     heldout: float
+
+
+def _has_labels(tables: Sequence[Table], columns: Columns) -> bool:
+    """Whether a test split has labels: a test set with secret answers has no such column, or -1 in every row."""
+    if columns.label is None or columns.label not in tables[0].columns:
+        return False
+    return any(row.cells[0].strip() != "-1" for table in tables for row in table.rows(columns.label))
 
 
 def _build(
