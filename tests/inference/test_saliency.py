@@ -14,8 +14,9 @@ from tests.tiny_bert import make_encoder, make_tokenizer
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import load
-from bertkit.inference.saliency import Saliency, explain
+from bertkit.inference.saliency import Saliency, can_explain, explain
 from bertkit.model import Model
+from bertkit.task_types import MultipleChoiceTask, QuestionAnsweringTask, TaggingTask, TextClassificationTask
 from bertkit.task_types.regression import Numbers, RegressionTask
 
 TEXT = "seven wide rivers ran past the mill"
@@ -118,3 +119,12 @@ def test_a_task_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     save_model(tmp_path / "own", Model(make_encoder(tokenizer), {}), tokenizer, metadata={"task": record})
     with pytest.raises(BertkitError, match="no_such_module"):
         explain(load(tmp_path / "own"), TEXT)
+
+
+def test_what_can_be_explained() -> None:
+    tags = TaggingTask(name="t", labels=("O", "B-x", "I-x"))
+    pairs = TextClassificationTask(name="p", metric="accuracy", labels=("a", "b"), pair=True)
+    assert all(can_explain(task) for task in (None, tags, pairs, QuestionAnsweringTask(name="q")))
+    assert not can_explain(replace(tags, crf=True))
+    assert not can_explain(replace(pairs, both_orders=True))
+    assert not can_explain(MultipleChoiceTask(name="c"))

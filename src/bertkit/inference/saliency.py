@@ -26,7 +26,15 @@ from bertkit.inference.huggingface_tasks import find_task
 from bertkit.inference.pipeline import Pipeline, build_masked_lm, task_for
 from bertkit.inference.texts import check_text
 from bertkit.model import Model
-from bertkit.task_types import QuestionAnsweringTask, RegressionTask, SpanExample, TaggingTask, TextExample, TextTask
+from bertkit.task_types import (
+    FileTask,
+    QuestionAnsweringTask,
+    RegressionTask,
+    SpanExample,
+    TaggingTask,
+    TextExample,
+    TextTask,
+)
 from bertkit.task_types.windows import find_candidates
 from bertkit.training.evaluation import evaluation_mode
 
@@ -131,6 +139,17 @@ def _score(
 
 def _flatten(outputs: Mapping[str, Outputs]) -> dict[str, Tensor]:
     return {name: tensor for each in outputs.values() for name, tensor in each.items()}
+
+
+def can_explain(task: FileTask | None) -> bool:
+    """Whether predictions of a model for this task can be explained; one without a task fills in words."""
+    match task:
+        case TextTask():
+            return not task.both_orders
+        case TaggingTask():
+            return not task.crf
+        case _:
+            return task is None or isinstance(task, QuestionAnsweringTask)
 
 
 def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, _Target]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from bertkit.inference.saliency import can_explain
 from bertkit.server import health
 from bertkit.server.call import Call
 from bertkit.server.endpoint import Reply
@@ -193,7 +194,7 @@ def _link_explanations(model: ServedModel, name: str | None, fields: Mapping[str
     second = fields.get("pair") or fields.get("context")
     query = urlencode({"model": model.name, "text": fields["text"], **({"pair": second} if second else {})})
     links = {"Attention": f"/attention?{query}"}
-    return links if name == "multiple-choice" else {**links, "What the prediction rests on": f"/explain?{query}"}
+    return {**links, "What the prediction rests on": f"/explain?{query}"} if can_explain(model.task) else links
 
 
 def write_examples(address: str, model: str, name: str, fields: Mapping[str, str]) -> dict[str, str]:
