@@ -158,5 +158,5 @@ def test_texts_that_a_parquet_file_has_as_bytes_are_utf8(tmp_path: Path) -> None
     parquet.write_table(arrow.table({"text": [b"caf\xc3\xa9", None, b"\xff"]}), tmp_path / "t.parquet")
     rows = Table(tmp_path / "t.parquet").rows("text")
     assert [next(rows).cells, next(rows).cells] == [["café"], [""]]
-    with pytest.raises(BertkitError, match=r"t\.parquet, row 3: a cell of bytes that are no UTF-8"):
+    with pytest.raises(BertkitError, match=r't\.parquet, row 3: "text" is bytes that are no UTF-8'):
         next(rows)

@@ -331,5 +331,9 @@ def test_a_field_that_only_later_rows_have_is_a_column(tmp_path: Path) -> None:
 
 def test_bytes_that_are_no_text_are_kept_with_escapes(tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(arrow.table({"text": ["good"], "image": [b"\xff\xd8a"]}), tmp_path / "t.parquet")
-    assert list(Table(tmp_path / "t.parquet").all_values()) == [["good", "\\xff\\xd8a"]]
+    cells = {"text": ["good"], "image": [b"\xff\xd8a"], "vector": [[0.5, float("nan")]]}
+    parquet.write_table(arrow.table(cells), tmp_path / "t.parquet")
+    table = Table(tmp_path / "t.parquet")
+    assert list(table.all_values()) == [["good", "\\xff\\xd8a", [0.5, None]]]
+    with pytest.raises(BertkitError, match=r'row 1: "image" is bytes that are no UTF-8\. Convert the column'):
+        table.sample(1)

@@ -159,10 +159,14 @@ class Table:
             self.column_index(column)
         rows = parquet_rows if self.form.kind == "parquet" else dataset_rows
         for number, values in enumerate(rows(self.path, columns), start=1):
-            try:
-                yield Row(number, [spell_cell(value) for value in values])
-            except UnicodeDecodeError as error:
-                raise data_error(f"{at_row(self.path, number)}: a cell of bytes that are no UTF-8.") from error
+            yield Row(number, [self._spell(number, *each) for each in zip(columns, values, strict=True)])
+
+    def _spell(self, number: int, column: str, value: object) -> str:
+        try:
+            return spell_cell(value)
+        except UnicodeDecodeError as error:
+            found = f'{at_row(self.path, number)}: "{column}" is bytes that are no UTF-8'
+            raise data_error(f"{found}. Convert the column to text, or leave it out.") from error
 
     def _delimited_rows(self, lines: Iterator[str], columns: Sequence[str]) -> Iterator[Row]:
         places = [self.column_index(column) for column in columns]
@@ -361,8 +365,10 @@ def _to_json(value: object) -> object:
         return None
     if isinstance(value, bytes):  # which may be a picture
         return value.decode("utf-8", "backslashreplace")
-    if isinstance(value, list | tuple | dict):
-        return json.loads(spell_cell(value))
+    if isinstance(value, list | tuple):
+        return [_to_json(each) for each in value]
+    if isinstance(value, dict):
+        return {str(name): _to_json(each) for name, each in value.items()}
     is_plain = isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
     return value if is_plain else spell_cell(value)
 
