@@ -74,7 +74,7 @@ def test_two_perfect_scores_need_no_advice() -> None:
 
 def test_a_perfect_score_gets_no_advice_to_train_more() -> None:
     wide = [Baseline(name="bag of words", scores={"accuracy": 0.9}, seconds=1.0, interval=(0.7, 1.0))]
-    assert verdict("accuracy", 1.0, wide).endswith("; more dev examples would tell which is better")
+    assert verdict("accuracy", 1.0, wide).endswith("; more dev examples would show which is better")
 
 
 def test_a_record_without_an_interval_is_compared_by_its_score() -> None:
