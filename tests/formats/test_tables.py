@@ -329,6 +329,13 @@ def test_a_field_that_only_later_rows_have_is_a_column(tmp_path: Path) -> None:
         list(table.rows("more"))
 
 
+def test_a_misspelt_field_of_a_row_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"text": "a"}\n{"texte": "b"}\n')
+    with pytest.raises(BertkitError, match=r't\.jsonl, line 2: no field "text"\. Did you mean "texte"'):
+        list(Table(path).rows("text"))
+
+
 def test_bytes_that_are_no_text_are_kept_with_escapes(tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     cells = {"text": ["good"], "image": [b"\xff\xd8a"], "vector": [[0.5, float("nan")]]}

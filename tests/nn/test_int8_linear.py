@@ -63,7 +63,8 @@ def test_calibration_finds_the_inputs_of_every_layer() -> None:
     linears = [module for module in stack.modules() if isinstance(module, nn.Linear)]
     assert set(ranges) == set(linears)
     blocks = [block for block in stack if isinstance(block, PostNormBlock)]
-    assert [linear for linear in linears if calibrate(stack, states / 100)[linear].after_activation] == [
+    small = calibrate(stack, states / 100)
+    assert [linear for linear in linears if small[linear].after_activation] == [
         block.feed_forward.outer for block in blocks
     ], "inputs that are small by chance are not those of an activation"
     first = blocks[0]

@@ -70,7 +70,9 @@ def main() -> int:
     except BaseException:  # while the libraries are being imported
         if signals.raised is None:
             raise
-        return 128 + signals.received
+        from bertkit.cli.errors import explain
+
+        return explain(signals.raised)[1]
     finally:
         gc.freeze()  # the interpreter would look for garbage among PyTorch's objects before it exits: 0.3 s
 
@@ -104,19 +106,17 @@ def _answer(text: str) -> int:
 class Signals:
     """Ends the command on Ctrl-C, SIGTERM and SIGHUP through every ``finally``, so that no half-written file remains.
 
-    A signal that the process ignores from its start, such as SIGHUP under nohup, stays ignored. ``received`` is the
-    number of the last one, and ``raised`` its exception, which a library may hide: PyTorch makes a ValueError of any
-    error that occurs while it asks for the length of a sequence.
+    A signal that the process ignores from its start, such as SIGHUP under nohup, stays ignored. ``raised`` is the
+    exception of the last one, which a library may hide: PyTorch makes a ValueError of any error that occurs while it
+    asks for the length of a sequence.
     """
 
     def __init__(self) -> None:
-        self.received = 0
         self.raised: BaseException | None = None
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._end)
 
     def _end(self, number: int, frame: FrameType | None) -> None:
-        self.received = number
         self.raised = KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
         raise self.raised

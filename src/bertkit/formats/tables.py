@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 
 from bertkit.errors import BertkitError, data_error, did_you_mean, list_names, usage_error
 from bertkit.formats.arrow import (
+    Values,
     check_names,
     dataset_names,
     dataset_rows,
@@ -27,12 +28,13 @@ from bertkit.formats.arrow import (
     parquet_rows,
 )
 from bertkit.formats.compression import suffix_of
-from bertkit.formats.json_records import json_records, refuse_nested_rows
+from bertkit.formats.json_records import Record, json_records, refuse_nested_rows
 from bertkit.formats.lines import Lines, at_line, at_row
 from bertkit.formats.workbooks import is_workbook
 
 _DELIMITERS = ",;\t|"
 _JSON = ("json", "jsonl")
+_ARROW = ("parquet", "dataset")
 _SAMPLE_LINES = 1000
 _SEPARATOR_LINE = re.compile(r'"?sep=."?[,;|\t]*')
 _MOST_COLUMNS = 10_000
@@ -126,39 +128,41 @@ class Table:
         they are, and all else is text. A field that a JSON object lacks is None.
         """
         if self.form.kind in _JSON:
-            for _, record in json_records(self.path, self._lines.read(), whole=self.form.kind == "json"):
-                yield [record.get(name) for name in self.columns]
-        elif self.form.kind in ("parquet", "dataset"):
-            rows = parquet_rows if self.form.kind == "parquet" else dataset_rows
-            yield from ([_to_json(value) for value in values] for values in rows(self.path, self.columns))
+            yield from ([record.get(name) for name in self.columns] for _, record in self._records(self._lines.read()))
+        elif self.form.kind in _ARROW:
+            yield from ([_to_json(value) for value in values] for values in self._arrow_values(self.columns))
         else:
             yield from (row.cells for row in self._read(self.columns))
 
     def sample(self, size: int) -> list[Sequence[str]]:
         """The first ``size`` rows with all columns; a field that a JSON object lacks is empty."""
         if self.form.kind in _JSON:
-            records = islice(json_records(self.path, self._lines.peek(), whole=self.form.kind == "json"), size)
+            records = islice(self._records(self._lines.peek()), size)
             return [[spell_cell(record.get(name)) for name in self.columns] for _, record in records]
-        if self.form.kind in ("parquet", "dataset"):
+        if self.form.kind in _ARROW:
             return [row.cells for row in islice(self._arrow_rows(self.columns), size)]
         return [row.cells for row in islice(self._delimited_rows(self._lines.peek(), self.columns), size)]
 
     def _read(self, columns: Sequence[str]) -> Iterator[Row]:
-        if self.form.kind in ("parquet", "dataset"):
+        if self.form.kind in _ARROW:
             return self._arrow_rows(columns)
         if self.form.kind in _JSON:
             for column in columns:
                 self.column_index(column)
-            return _json_rows(
-                self.path, json_records(self.path, self._lines.read(), whole=self.form.kind == "json"), columns
-            )
+            return _json_rows(self.path, self._records(self._lines.read()), columns)
         return self._delimited_rows(self._lines.read(), columns)
+
+    def _records(self, lines: Iterator[str]) -> Iterator[tuple[int, Record]]:
+        return json_records(self.path, lines, whole=self.form.kind == "json")
+
+    def _arrow_values(self, columns: Sequence[str]) -> Iterator[Values]:
+        rows = parquet_rows if self.form.kind == "parquet" else dataset_rows
+        return rows(self.path, columns)
 
     def _arrow_rows(self, columns: Sequence[str]) -> Iterator[Row]:
         for column in columns:
             self.column_index(column)
-        rows = parquet_rows if self.form.kind == "parquet" else dataset_rows
-        for number, values in enumerate(rows(self.path, columns), start=1):
+        for number, values in enumerate(self._arrow_values(columns), start=1):
             yield Row(number, [self._spell(number, *each) for each in zip(columns, values, strict=True)])
 
     def _spell(self, number: int, column: str, value: object) -> str:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import islice
 from pathlib import Path
-from types import ModuleType
 from typing import TextIO
 
 from bertkit.errors import did_you_mean, usage_error
@@ -35,16 +34,14 @@ _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?([eE][+-]?[0-9]+)?")
 _HALF_CHARACTERS = "backslashreplace"
 """Half a character, which JSON can spell and UTF-8 cannot, is written as JSON spells it."""
 
-_ARROW_TYPES: Mapping[str, Callable[[ModuleType], object]] = {
-    "bool": lambda arrow: arrow.bool_(),
-    "int": lambda arrow: arrow.int64(),
-    "float": lambda arrow: arrow.float64(),
-    "text": lambda arrow: arrow.string(),
-    "texts": lambda arrow: arrow.list_(arrow.string()),
-}
+_TEXTS = "texts"
+"""Lists of texts; the other names of types are Arrow's."""
+
+_ARROW_TYPES: Mapping[type, str] = {bool: "bool", int: "int64", float: "float64"}
 
 _LARGEST_EXACT_FLOAT = 2**53
-"""An integer beyond it may change when it becomes a float."""
+_LARGE = "large int64"
+"""Integers beyond that number, which may change when they become floats."""
 
 _ROWS_AT_ONCE = 10_000
 
@@ -75,8 +72,8 @@ def write_object(records: Records, path: Path, field: str) -> None:
     with path.open("w", encoding="utf-8", errors=_HALF_CHARACTERS) as file:
         file.write("{")
         for number, record in enumerate(records):
-            pair = (json.dumps(value, ensure_ascii=False) for value in (str(record["id"]), record[field]))
-            file.write((",\n " if number else "\n ") + ": ".join(pair))
+            id, value = (json.dumps(each, ensure_ascii=False) for each in (str(record["id"]), record[field]))
+            file.write(f"{',' if number else ''}\n {id}: {value}")
         file.write("\n}\n")
 
 
@@ -111,15 +108,18 @@ def _write_tsv(records: Records, path: Path, columns: AnswerColumns) -> None:
 def _write_parquet(records: Records, path: Path, columns: AnswerColumns) -> None:
     arrow, parquet = require_parquet(_PARQUET)
     types = _find_types(records, (*columns.columns, *columns.kept))
-    schema = arrow.schema([(name, _ARROW_TYPES[kinds](arrow)) for name, kinds in types.items()])
-    rows = ({name: _encodable(record.get(name), kinds) for name, kinds in types.items()} for record in records)
+    texts = arrow.list_(arrow.string())
+    schema = arrow.schema(
+        [(name, texts if kind == _TEXTS else arrow.type_for_alias(kind)) for name, kind in types.items()]
+    )
+    rows = ({name: _encodable(record.get(name), kind) for name, kind in types.items()} for record in records)
     with parquet.ParquetWriter(path, schema) as writer:
         while chunk := list(islice(rows, _ROWS_AT_ONCE)):
             writer.write_table(arrow.Table.from_pylist(chunk, schema))
 
 
 def _find_types(records: Records, names: Sequence[str]) -> dict[str, str]:
-    """The type of each column, a key of ``_ARROW_TYPES``; values of different types, and objects, are texts."""
+    """The type of each column; values of different types, and objects, become texts."""
     found: dict[str, set[str]] = {name: set() for name in names}
     for record in records:
         for name, types in found.items():
@@ -130,29 +130,28 @@ def _find_types(records: Records, names: Sequence[str]) -> dict[str, str]:
 
 def _type_of(value: object) -> str:
     if isinstance(value, list):
-        return "texts" if all(isinstance(each, str) for each in value) else "text"
+        return _TEXTS if all(isinstance(each, str) for each in value) else "string"
     if isinstance(value, int) and abs(value) > _LARGEST_EXACT_FLOAT:
-        return "large int" if -(2**63) <= value < 2**63 else "text"
-    names: Mapping[type, str] = {bool: "bool", int: "int", float: "float"}
-    return names.get(type(value), "text")
+        return _LARGE if -(2**63) <= value < 2**63 else "string"
+    return _ARROW_TYPES.get(type(value), "string")
 
 
 def _common_type(types: Set[str]) -> str:
-    if types and types <= {"int", "large int"}:
-        return "int"
+    if types and types <= {"int64", _LARGE}:
+        return "int64"
     if len(types) == 1:
         return next(iter(types))
-    return "float" if types == {"int", "float"} else "text"
+    return "float64" if types == {"int64", "float64"} else "string"
 
 
 def _encodable(value: object, kind: str) -> object:
     """The value of a column of this ``kind``, without half characters."""
     if value is None:
         return None
-    if kind == "texts":
+    if kind == _TEXTS:
         assert isinstance(value, list)
-        return [_encodable(each, "text") for each in value]
-    return spell_cell(value).encode("utf-8", _HALF_CHARACTERS).decode() if kind == "text" else value
+        return [_encodable(each, "string") for each in value]
+    return spell_cell(value).encode("utf-8", _HALF_CHARACTERS).decode() if kind == "string" else value
 
 
 def _cell(record: Mapping[str, object], name: str, columns: AnswerColumns) -> object:

@@ -143,13 +143,20 @@ def _flatten(outputs: Mapping[str, Outputs]) -> dict[str, Tensor]:
 
 def can_explain(task: FileTask | None) -> bool:
     """Whether predictions of a model for this task can be explained; one without a task fills in words."""
+    return _find_obstacle(task) is None
+
+
+def _find_obstacle(task: FileTask | None) -> str | None:
+    """The kind of a model for this task, if it is one whose predictions cannot be explained."""
     match task:
-        case TextTask():
-            return not task.both_orders
-        case TaggingTask():
-            return not task.crf
+        case TextTask(both_orders=True):
+            return "a model that reads a pair in both orders"
+        case TaggingTask(crf=True):
+            return "a tagger with a CRF"
+        case None | TextTask() | TaggingTask() | QuestionAnsweringTask():
+            return None
         case _:
-            return task is None or isinstance(task, QuestionAnsweringTask)
+            return task.pipeline_tag
 
 
 def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, _Target]:
@@ -160,17 +167,17 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
             raise usage_error("the model fills in words and reads one text: leave out --pair.")
         return folder.load_model(build_masked_lm).eval(), _explain_mask(pipeline, text)
     task = pipeline.task
+    if obstacle := _find_obstacle(task):
+        raise usage_error(f"explain cannot explain {obstacle} yet.")
     if isinstance(task, TextTask):
         target = _explain_text(pipeline, task, TextExample("0", text, second))
     elif isinstance(task, QuestionAnsweringTask):
         target = _explain_answer(pipeline, task, text, second)
-    elif isinstance(task, TaggingTask) and not task.crf:
+    else:
+        assert isinstance(task, TaggingTask)
         if second is not None:
             raise usage_error("the model tags words and reads one text: leave out --pair.")
         target = _explain_tag(pipeline, task, text)
-    else:
-        kind = "a tagger with a CRF" if isinstance(task, TaggingTask) else task.pipeline_tag
-        raise usage_error(f"explain cannot explain {kind} yet.")
     return folder.load_model(task.objectives).eval(), target
 
 
@@ -179,8 +186,6 @@ def _explain_text(pipeline: Pipeline, task: TextTask, example: TextExample) -> _
     (feature, *others) = reader.encode(example, pipeline.tokenizer)
     if others:
         raise _too_long(task.max_length)
-    if feature.lengths is not None:
-        raise usage_error("explain cannot explain a model that reads a pair in both orders yet.")
 
     def find(outputs: Outputs) -> tuple[str, _Pick]:
         if isinstance(task, RegressionTask):

@@ -71,7 +71,6 @@ class ServedModel:
         self.task = None if find_task(folder) is None else pipeline.task
         self.fills = self.task is None and _can_fill(pipeline)
         self.activation: Activation = find_activation(self.task, folder.metadata)
-        self._may_read_pairs = "task" not in folder.metadata
         self._number: tuple[str, ...] = tuple(folder.metadata.get("labels") or ("LABEL_0",))
         self.max_length = pipeline.max_length if self.task is None else self.task.max_length
         own = [] if self.task is None else [self.task.pipeline_tag]
@@ -92,7 +91,10 @@ class ServedModel:
     @property
     def can_rerank(self) -> bool:
         """Whether the number may be that of a query and a text; a folder of another library does not say whether."""
-        return self.gives_number and (self._may_read_pairs or (isinstance(self.task, TextTask) and self.task.pair))
+        if not self.gives_number:
+            return False
+        task = task_for(self.pipeline, pair=True)
+        return isinstance(task, TextTask) and task.pair
 
     def text_input(self, text: Text) -> TaskInput:
         """The input of a classifier or of a regression for a text or a pair."""

@@ -64,7 +64,7 @@ def choose_columns(
 
 def with_encoding(task: FileTask, encoding: str | None) -> FileTask:
     """``task`` with tables in ``encoding``, UTF-8 if it is None; a usage error if it reads no tables of texts."""
-    if encoding is not None and not isinstance(task, TextTask | MultipleChoiceTask | SimilarityTask):
+    if encoding is not None and not isinstance(task, _TaskOnTexts | MultipleChoiceTask):
         raise usage_error(f"--encoding is for tables of texts; {task.name} reads other files. Convert them to UTF-8.")
     name = UTF_8 if encoding is None else check_encoding(encoding)
     return task if task.files.encoding == name else replace(task, files=replace(task.files, encoding=name))

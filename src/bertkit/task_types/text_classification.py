@@ -70,8 +70,9 @@ class TextClassificationTask(TextTask):
 
     def read_label(self, cell: str, where: str) -> str:
         """The class that a cell names."""
-        known = fold_label(cell, self.labels) if self.fold_labels or varies_by_format(cell) else cell
-        return parse_class(known, self.labels, self.spellings, task=self.name, where=where)
+        if cell not in self.labels and (self.fold_labels or varies_by_format(cell)):
+            cell = fold_label(cell, self.labels)
+        return parse_class(cell, self.labels, self.spellings, task=self.name, where=where)
 
     def encode_label(self, label: Answer | None) -> dict[str, Label]:
         """The index of the class."""

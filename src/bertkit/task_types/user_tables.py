@@ -230,19 +230,19 @@ def _files(columns: Columns, paths: Mapping[str, Sequence[Path]], opened: TaskFi
     return made
 
 
+def _has_labels(tables: Sequence[Table], columns: Columns) -> bool:
+    """Whether a test split has labels: a test set with secret answers has no such column, or -1 in every row."""
+    if columns.label is None or columns.label not in tables[0].columns:
+        return False
+    return any(row.cells[0].strip() != "-1" for table in tables for row in table.rows(columns.label))
+
+
 class _SharedSettings(TypedDict):
     name: str
     pair: bool
     max_length: int
     files: TaskFiles
     heldout: float
-
-
-def _has_labels(tables: Sequence[Table], columns: Columns) -> bool:
-    """Whether a test split has labels: a test set with secret answers has no such column, or -1 in every row."""
-    if columns.label is None or columns.label not in tables[0].columns:
-        return False
-    return any(row.cells[0].strip() != "-1" for table in tables for row in table.rows(columns.label))
 
 
 def _build(
