@@ -61,7 +61,7 @@ class Results(list[SomeResult]):
         return f"[{shown}{more}]"
 
     def _repr_html_(self) -> str:
-        rows = [_flatten(each) for each in islice(self.to_dicts(), _MOST_ROWS)]
+        rows = [_flatten(each.to_dict()) for each in islice(self, _MOST_ROWS)]
         names = list(dict.fromkeys(name for row in rows for name in row))
         table = _html_table(names, ([row.get(name, "") for name in names] for row in rows))
         return table if len(self) <= _MOST_ROWS else f"{table}<p>{len(self) - _MOST_ROWS:,} more</p>"

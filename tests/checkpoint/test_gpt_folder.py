@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -140,6 +141,21 @@ def test_missing_and_unknown_tensors_are_named(folder: Path) -> None:
     assert "lacks h.1.ln_2.bias" in str(caught.value)
     assert "has unknown h.1.adapter.weight" in str(caught.value)
     assert "has h.0.mlp.c_fc.weight as 56 x 14 instead of 14 x 56" in str(caught.value)
+
+
+def test_the_tokens_of_fine_tuning_get_embeddings_which_are_the_same_at_every_load(
+    folder: Path, tokens: BPE, tmp_path: Path
+) -> None:
+    name = "transformer.tokens_embed.weight"
+    table = load_file(folder / "model.safetensors")[name]
+    rewrite(folder, **{name: table[:-3].clone()})
+    reconfigure(folder, vocab_size=len(table) - 3)
+    loaded = ModelFolder.open(folder).load_model(read_next)
+    assert isinstance(loaded.encoder, Gpt)
+    assert torch.equal(loaded.encoder.embeddings.word.weight[:-3], table[:-3])
+    save_model(tmp_path / "saved", loaded, tokens, metadata={})
+    first, *others = (Pipeline(ModelFolder.open(each)).embed("an ox") for each in (folder, folder, tmp_path / "saved"))
+    assert all(np.array_equal(first, other) for other in others)
 
 
 def test_filling_masked_words_is_refused(folder: Path) -> None:

@@ -6,6 +6,7 @@ import gzip
 import json
 from pathlib import Path
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -27,12 +28,28 @@ def write_table(path: Path, sentences: list[str]) -> None:
     if path.suffix == ".parquet":
         pq.write_table(pa.table({"sentence": sentences, "label": ["x"] * len(sentences)}), path)
         return
-    rows = [json.dumps({"sentence": each, "label": 1}) if ".jsonl" in path.name else f"{each}\t1" for each in sentences]
+    if path.suffix == ".xlsx":
+        book = openpyxl.Workbook()
+        for row in (["sentence", "label"], *([each, "x"] for each in sentences)):
+            book.active.append(row)
+        book.save(path)
+        return
+    if path.suffix == ".csv":  # with a line end inside each text
+        path.write_text("sentence,label\n" + "".join(f'"{each.replace(" ", chr(10), 1)}",1\n' for each in sentences))
+        return
+    lines = {".jsonl", ".ndjson"} & set(path.suffixes)
+    rows = [json.dumps({"sentence": each, "label": 1}) if lines else f"{each}\t1" for each in sentences]
     content = json.dumps({"data": [{"texts": sentences}]}) if ".json" in path.suffixes else "\n".join(rows)
     path.write_bytes(gzip.compress(content.encode()) if path.suffix == ".gz" else content.encode())
 
 
-@pytest.mark.parametrize("name", ["dev.tsv", "dev.jsonl", "dev.jsonl.gz", "dev.json", "dev.json.gz", "dev.parquet"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("dev.tsv", "dev.jsonl", "dev.jsonl.gz", "dev.ndjson", "dev.json", "dev.json.gz"),
+        *("dev.parquet", "dev.csv", "dev.xlsx"),
+    ],
+)
 def test_texts_of_every_format_are_found_and_counted(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     write_table(path, [THIRTEEN, "too short", OTHER, THIRTEEN + " again"])

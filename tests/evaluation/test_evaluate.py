@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from bertkit import api
 from bertkit.errors import WRONG_USAGE, BertkitError
-from bertkit.evaluation.evaluate import compare_models, evaluate_model, predict_split, read_split
+from bertkit.evaluation.evaluate import evaluate_model, predict_split, read_split
 from bertkit.inference.pipeline import load
 from bertkit.report.progress import Progress
 from bertkit.task_types import TextExample
@@ -130,28 +131,46 @@ def test_unlabelled_rows_are_noted(run: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_compared_with_itself_does_not_differ(run: Path) -> None:
-    found = compare_models(load(run), load(run), None, "dev", QUIET)
+    found = api.compare(run, run, progress="quiet")
     assert found.scores["accuracy"].difference.value == 0
     assert found.disagreements == []
     assert (found.first, found.second) == (str(run), str(run))
 
 
-def test_other_files_of_a_comparison_are_utf8_whatever_the_training_files_were(run: Path, tmp_path: Path) -> None:
-    first, second = load(run), load(run)
+def test_other_files_of_a_comparison_are_utf8_whatever_the_training_files_were(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = load(run)
     first.task = with_encoding(first.task, "cp1252")
+    models = cycle([first, load(run)])
+    monkeypatch.setattr("bertkit.api.evaluation.load", lambda run, precision: next(models))
     file = write_rows(tmp_path / "more.csv", ["good", "bad"])
     file.write_text(file.read_text().replace("early", "\u00c1rok"), encoding="utf-8")
-    assert compare_models(first, second, file, "dev", QUIET).examples == 2
+    assert api.compare(run, run, data=file, progress="quiet").examples == 2
     file.write_bytes(file.read_text(encoding="utf-8").encode("cp1252"))
     with pytest.raises(BertkitError, match=r"is not UTF-8.* Convert the file \(iconv -f cp1252 -t UTF-8\)"):
-        compare_models(first, second, file, "dev", QUIET)
+        api.compare(run, run, data=file, progress="quiet")
 
 
-def test_the_report_of_a_file_has_its_name_and_leaves_that_of_dev(run: Path, tmp_path: Path) -> None:
+def test_a_comparison_reads_a_file_with_other_names_of_columns(run: Path, tmp_path: Path) -> None:
     file = write_rows(tmp_path / "more.csv", ["good", "bad", "good"])
+    renamed = tmp_path / "renamed.csv"
+    renamed.write_text(file.read_text().replace("review", "opinion", 1))
+    expected = api.compare(run, run, data=file, progress="quiet")
+    assert api.compare(run, run, data=renamed, progress="quiet").scores == expected.scores
+
+
+def test_the_report_of_a_file_has_its_path_and_leaves_those_of_dev_and_of_files_with_the_same_name(
+    run: Path, tmp_path: Path
+) -> None:
     api.evaluate(run, progress="quiet")
     dev = (run / "evaluation-dev" / "report.json").read_bytes()
-    found = api.evaluate(run, data=file, progress="quiet")
-    assert found.task == "files:more.csv"
-    assert "files:more.csv, dev" in (run / "evaluation-dev-more" / "report.html").read_text()
+    name = load(run).task.name.removeprefix("files:")  # that of the training file
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        file = write_rows(tmp_path / str(number) / name, ["good", "bad", "good"][number:])
+        assert api.evaluate(run, data=file, progress="quiet").task == str(file)
+    written = sorted(run.glob(f"evaluation-dev-{Path(name).stem}-*"))
+    reported = {json.loads((folder / "report.json").read_text())["task"] for folder in written}
+    assert reported == {str(tmp_path / str(number) / name) for number in range(2)}
     assert (run / "evaluation-dev" / "report.json").read_bytes() == dev

@@ -14,14 +14,12 @@ from torch import Tensor
 from bertkit.batch import Batch
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.data.features import collate
-from bertkit.encoders import gpt
 from bertkit.errors import BertkitError
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.starting_point import (
     add_language_model,
     build_encoder,
     build_finetuning_model,
-    enlarge,
     have_same_heads,
     keeps_heads,
 )
@@ -81,26 +79,16 @@ def test_the_name_of_a_task_does_not_matter_for_its_heads() -> None:
 
 
 def test_a_published_gpt_gets_three_new_embeddings_and_keeps_its_weights(published: Path) -> None:
-    old = ModelFolder.open(published).load_encoder()
-    assert isinstance(old, gpt.Gpt)
+    tensors = load_file(published / "model.safetensors")
+    (old,) = (tensor for name, tensor in tensors.items() if name.endswith("tokens_embed.weight"))
     added = []
-    for seed in (3, 3, 4):
+    for seed in (3, 4):
         torch.manual_seed(seed)
-        new = build_gpt(published)
-        assert new.config.vocab_size == old.config.vocab_size + 3
-        for name, weight in old.state_dict().items():
-            assert torch.equal(new.state_dict()[name][: len(weight)], weight), name
-        added.append(new.embeddings.word.weight[-3:].detach())
+        table = build_gpt(published).embeddings.word.weight
+        assert torch.equal(table[:-3], old)
+        added.append(table[-3:].detach())
         assert 0 < added[-1].abs().max() <= 0.04
-    assert torch.equal(added[0], added[1])
-    assert not torch.equal(added[0], added[2])
-
-
-def test_an_enlarged_encoder_keeps_its_weights(left_to_right: Path) -> None:
-    old = build_gpt(left_to_right)
-    new = enlarge(old, vocab_size=old.config.vocab_size + 7)
-    assert len(new.embeddings.word.weight) == len(old.embeddings.word.weight) + 7
-    assert all(torch.equal(new.state_dict()[name][: len(weight)], weight) for name, weight in old.state_dict().items())
+    assert torch.equal(*added)  # so that vectors of texts are the same at every load
 
 
 def test_from_scratch_and_reinit_layers_initialise_new_weights(left_to_right: Path) -> None:

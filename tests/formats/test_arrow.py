@@ -138,6 +138,22 @@ def test_parquet_files_of_hugging_face_have_the_names_of_their_classes(tmp_path:
     ]
 
 
+@pytest.mark.parametrize("as_lists", [True, False])
+def test_records_inside_a_sequence_keep_their_fields(as_lists: bool, tmp_path: Path) -> None:
+    """The answers of SQuAD: datasets before version 4 stores one record of lists, later ones a list of records."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    fields = {"text": TEXT, "place": {"dtype": "int64", "_type": "Value"}, "kind": CLASSES}
+    features = {"answers": {"feature": fields, "_type": "Sequence"}}
+    answers = [{"text": "mill", "place": 3, "kind": 1}, {"text": "river", "place": 13, "kind": 0}]
+    stored = {name: [each[name] for each in answers] for name in fields} if as_lists else answers
+    table = arrow.table({"answers": [stored]})
+    written = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    parquet.write_table(written, tmp_path / "t.parquet")
+    named = [{**each, "kind": CLASSES["names"][each["kind"]]} for each in answers]
+    ((found,),) = Table(tmp_path / "t.parquet").all_values()
+    assert found == ({name: [each[name] for each in named] for name in fields} if as_lists else named)
+
+
 @pytest.mark.parametrize("metadata", ['{"info": 7}', "[]", '{"info": {"features": []}}'])
 def test_other_descriptions_of_columns_are_no_names_of_classes(metadata: str, tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

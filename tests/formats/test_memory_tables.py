@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -71,6 +72,13 @@ def test_other_splits_of_the_same_rows_are_another_table(tmp_path: Path) -> None
 def test_infinity_is_no_missing_number(tmp_path: Path) -> None:
     table = frame(text=["a", "b", "c"], score=[1.5, -np.inf, None])
     assert [each[1] for each in cells(write_memory_table(table, tmp_path, "train"))] == ["1.5", "-inf", ""]
+
+
+def test_cells_that_json_lacks_are_texts_or_missing(tmp_path: Path) -> None:
+    odd = [[1.0, np.nan], {"a": np.inf}, UUID(int=7), np.int64(3), None]
+    table = frame(text=list("abcde"), odd=odd)
+    expected = ["[1.0, null]", '{"a": "Infinity"}', str(UUID(int=7)), "3", ""]
+    assert [each[1] for each in cells(write_memory_table(table, tmp_path, "train"))] == expected
 
 
 def test_a_table_without_rows_is_named(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ def read(lines: list[str], field: str | None = None) -> list[str]:
 def test_the_text_field_is_guessed_or_given() -> None:
     lines = ['{"title": "t", "text": "one"}', "", '"two"', '{"title": "u", "text": null}']
     assert read(lines) == ["one", "two", ""]
+    assert read(['{"title": "t", "text": null}', '{"title": "u", "text": "one"}']) == ["", "one"]
     assert read(['{"a": "x", "b": "y"}'], "b") == ["y"]
 
 

@@ -25,8 +25,11 @@ def model(encoder: Bert) -> Model:
 def test_only_candidates_are_chosen(model: Model, tokenizer: WordPiece) -> None:
     text = "the old [MASK] ran"
     (every,) = fill(model, tokenizer, text, top_k=tokenizer.vocab_size)
-    ids = find_tokens(tokenizer, ["river", "##s", "nonsense"])
+    found = find_tokens(tokenizer, ["river", "##s", "River", "nonsense"])
+    ids = list(dict.fromkeys(id for id in found.values() if id is not None))
     assert {tokenizer.id_to_token(id) for id in ids} == {"river", "##s"} & set(tokenizer.vocabulary)
+    assert found["River"] == found["river"]
+    assert found["nonsense"] is None
     (chosen,) = fill(model, tokenizer, text, top_k=9, candidates=ids)
     assert list(chosen) == [each for each in every if each.token in ids]
 

@@ -9,11 +9,7 @@ from bertkit.nn.character_cnn import CharacterCnn
 
 
 def make_cnn() -> CharacterCnn:
-    return CharacterCnn(
-        embedding=nn.Embedding(31, 3),
-        convolutions=[nn.Conv1d(3, 4, 1), nn.Conv1d(3, 5, 2), nn.Conv1d(3, 2, 7)],
-        activation=nn.ReLU(),
-    )
+    return CharacterCnn(embedding=nn.Embedding(31, 3), filters=[(1, 4), (2, 5), (7, 2)], activation=nn.ReLU())
 
 
 @torch.no_grad()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,6 +47,16 @@ def test_folders_may_have_been_moved(run: PretrainRun, tmp_path: Path) -> None:
     begun = run_identity(run)
     moved = run.data.rename(tmp_path / "moved")
     check_unchanged(replace(run, data=moved, output=tmp_path / "other"), begun)
+
+
+def test_another_text_of_a_second_evaluation_is_refused(run: PretrainRun, tmp_path: Path) -> None:
+    run = replace(run, also_evaluate=run.data)
+    begun = run_identity(run)
+    moved = shutil.copytree(run.data, tmp_path / "moved")
+    check_unchanged(replace(run, also_evaluate=moved), begun)
+    with pytest.raises(BertkitError, match=r"run was begun with another text in --also-evaluate") as caught:
+        check_unchanged(replace(run, also_evaluate=None), begun)
+    assert caught.value.exit_code == WRONG_USAGE
 
 
 def test_another_corpus_is_refused(run: PretrainRun, tmp_path: Path) -> None:

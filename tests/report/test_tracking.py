@@ -10,6 +10,7 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.report import tracking
+from bertkit.storage.atomic import write_file
 from bertkit.storage.json_log import format_record
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -57,6 +58,21 @@ def test_a_growing_run_is_followed_to_its_end(run: Path, monkeypatch: pytest.Mon
     assert tracking.replay(run, follow=True) == 3
     training.join()
     assert read(run)["train/loss/mlm"] == [(7, 9.5), (37, 1.5)]
+
+
+def test_a_log_that_a_resume_wrote_anew_is_read_from_its_beginning(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracking, "_SECONDS_BETWEEN_READS", 0.01)
+
+    def resume() -> None:
+        lines = [format_record({"kind": "train", "step": step, "loss/mlm": float(step)}) for step in (7, 8, 9)]
+        write_file(run / "metrics.jsonl", lambda path: path.write_text("".join(lines)))
+        (run / "run.json").write_text('{"ended": "done"}')
+
+    training = threading.Timer(0.05, resume)
+    training.start()
+    assert tracking.replay(run, follow=True) == 3
+    training.join()
+    assert read(run)["train/loss/mlm"] == [(7, 7.0), (8, 8.0), (9, 9.0)]
 
 
 def test_missing_metrics_and_missing_tensorboard_are_reported(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

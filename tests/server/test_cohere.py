@@ -62,6 +62,9 @@ def test_a_document_is_a_text_or_has_one(server: Server) -> None:
     assert post(server, "/v2/rerank", {**body, "documents": [{"text": "the mill", "id": 3}]}).status_code == 200
     for wrong in ({"text": None}, {"title": "the mill"}):
         assert post(server, "/v2/rerank", {**body, "documents": [wrong]}).status_code == 422
+    for fields, status in ((["text"], 200), (["title"], 422)):
+        sent = {**body, "documents": ["the mill"], "rank_fields": fields, "max_chunks_per_doc": 10}
+        assert post(server, "/v1/rerank", sent).status_code == status
 
 
 def test_errors_are_the_clients_own(server: Server, http: httpx.Client) -> None:

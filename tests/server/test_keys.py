@@ -37,6 +37,8 @@ def test_a_file_has_one_key_per_line(tmp_path: Path) -> None:
     assert keys.allow("second-key")
     assert not keys.allow("# ours")
     assert not keys.allow("# and theirs")
+    path.write_text(f"{KEY}\n", encoding="utf-8-sig")
+    assert ApiKeys.read(path).allow(KEY)
     path.write_text("# none\n")
     with pytest.raises(BertkitError, match="has no key"):
         ApiKeys.read(path)

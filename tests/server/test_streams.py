@@ -55,6 +55,14 @@ def test_a_line_that_fails_does_not_end_the_stream(server: Server) -> None:
     assert len(last[0]) == 1
 
 
+def test_a_line_says_what_was_cut_off(server: Server) -> None:
+    line = {"inputs": "the river ran " * 99, "parameters": {"truncate": True}}
+    long, short = send(server, json.dumps(line).encode() + b'\n"the river"')
+    whole = post(server, "/models/reviews", {"inputs": line["inputs"], "parameters": {"truncate": True}})
+    assert long["truncated_tokens"] == int(whole.headers["x-truncated-tokens"]) > 0
+    assert "truncated_tokens" not in short
+
+
 def test_answers_come_while_lines_are_sent(server: Server) -> None:
     """The body has no length: it is sent in chunks while a generator makes it."""
     answers = send(server, (b'{"inputs": "the [MASK] ran"}\n' for _ in range(5)), "?model=words")

@@ -21,7 +21,7 @@ def test_batches_are_padded_and_their_padding_is_not_averaged() -> None:
         return np.where(mask, tokens, 10**6)[..., None].astype(float)
 
     ids = {"a": [4.0], "b": [1, 2, 3], "c": [5, 6]}
-    embed = in_batches(run, lambda texts: [ids[text] for text in texts], 2)
+    embed = in_batches(run, lambda texts: [ids[text] for text in texts], "mean", 2)
     assert embed(["a", "b", "c"]).tolist() == [[4.0], [2.0], [5.5]]
     assert seen == [(2, 3), (1, 1)]
 

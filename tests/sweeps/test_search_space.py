@@ -18,7 +18,7 @@ def test_the_default_grid_is_that_of_the_paper() -> None:
         ("batch_size", ("16", "32")),
         ("epochs", ("2", "3", "4")),
     ]
-    assert [axis.name for axis in read_axes({}, given=["lr"])] == ["batch_size", "epochs"]
+    assert [axis.name for axis in read_axes({}, given=["optimizer.lr"])] == ["batch_size", "epochs"]
 
 
 def test_the_default_ranges_span_the_grid_of_the_paper() -> None:

@@ -40,6 +40,23 @@ def test_choices_may_have_letters_in_their_names(tmp_path: Path) -> None:
     assert [example.label for example in found.task.reader.rows("train")] == [0, 1]
 
 
+@pytest.mark.parametrize(
+    ("passage", "choices"),
+    [("premise", ("choice1", "choice2")), ("article", ("A", "B")), ("context", ("answer0", "answer1"))],
+)
+def test_a_question_about_a_passage_begins_the_choices(tmp_path: Path, passage: str, choices: Sequence[str]) -> None:
+    """COPA, RACE and CosmosQA."""
+    rows = [
+        ("It rained.", "Why?", "it was cold", "it was wet", "0", "x"),
+        ("He left.", "When?", "now", "then", "1", "y"),
+    ]
+    found = guess(write_csv(tmp_path / "t.csv", [passage, "question", *choices, "label", "source"], *rows))
+    assert f"prompt = {passage}, beginning of the choices = question" in found.sentence
+    assert found.sentence.endswith("; not read: source")
+    (first, _) = found.task.reader.rows("train")
+    assert (first.prompt, first.stem, first.choices) == ("It rained.", "Why?", ("it was cold", "it was wet"))
+
+
 def test_json_lists_may_differ_in_length(tmp_path: Path) -> None:
     records = [{"prompt": "p", "choices": ["a", "b"], "label": 0}, {"prompt": "q", "choices": list("abc"), "label": 2}]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")

@@ -25,6 +25,15 @@ class MeanTask(SlowTask):
         return {"accuracy": super().score(examples, predictions)["accuracy"]}
 
 
+class SparseTask(SlowTask):
+    """A task with a score that only some examples have."""
+
+    def score(self, examples: Iterable[TextExample], predictions: Iterable[Prediction]) -> dict[str, float]:
+        known = list(examples)
+        found = {"accuracy": super().score(known, predictions)["accuracy"]}
+        return found | ({"first": 1.0} if any(each.id == "0" for each in known) else {})
+
+
 GOLD = ["sad", "glad", "glad", "sad", "glad", "glad", "sad"]
 PREDICTED = ["sad", "sad", "glad", "sad", "glad", "sad", "sad"]
 EXAMPLES = [TextExample(str(place), "a text", None, label) for place, label in enumerate(GOLD)]
@@ -42,6 +51,13 @@ def test_every_way_of_scoring_uses_the_same_resamples(kind: type[TextClassificat
     assert found.scores["accuracy"] == 5 / 7
     assert found.resampled.shape == (1000, len(found.scores))
     np.testing.assert_allclose(found.resampled[:, 0], expected.resampled[:, 0], rtol=0, atol=1e-12)
+
+
+def test_resamples_without_a_score_do_not_count_as_zero() -> None:
+    found = resample(task_of(SparseTask), EXAMPLES, PREDICTIONS)
+    values = found.resampled[:, list(found.scores).index("first")]
+    assert set(values[~np.isnan(values)]) == {1.0}
+    assert np.isnan(values).any()
 
 
 def test_the_seed_determines_the_resamples() -> None:

@@ -61,6 +61,13 @@ def test_rare_words_are_dropped_at_the_memory_limit(monkeypatch: pytest.MonkeyPa
     assert sum(word in trained.vocabulary for word in rare) < 50
 
 
+def test_words_of_one_count_are_not_all_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a script without spaces a phrase is a word, and hardly one occurs twice."""
+    monkeypatch.setattr("bertkit.text.training._MOST_WORDS", 13)
+    trained = train([" ".join(f"ab{chr(0xAC00 + number)}cd" for number in range(99))], vocab_size=99)
+    assert {"ab", "##cd"} <= set(trained.vocabulary)
+
+
 @pytest.mark.parametrize("train", [bpe.train, byte_bpe.train])
 def test_byte_pairs_of_the_same_text_are_the_same(train: Callable[..., BaseTokenizer]) -> None:
     assert len({train(ENGLISH, vocab_size=299).fingerprint for _ in range(7)}) == 1

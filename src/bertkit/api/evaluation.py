@@ -10,14 +10,14 @@ from bertkit.api.truncation import report_truncated
 from bertkit.api.verb import verb
 from bertkit.errors import usage_error
 from bertkit.evaluation.compare import Comparison
-from bertkit.evaluation.evaluate import REPORT_FILES, compare_models, evaluate_model, read_split
+from bertkit.evaluation.evaluate import REPORT_FILES, LabelledSplit, compare_models, evaluate_model, read_split
 from bertkit.evaluation.report import Evaluation
 from bertkit.inference.pipeline import load
 from bertkit.options.evaluation import CompareOptions, EvaluateOptions
 from bertkit.report.progress import Progress
 from bertkit.storage.outputs import open_output_folder
 from bertkit.task_types import FileTask, same_answers
-from bertkit.task_types.input_columns import choose_columns, with_encoding
+from bertkit.task_types.input_columns import choose_columns, with_encoding, with_utf8
 
 
 @verb(EvaluateOptions)
@@ -31,19 +31,12 @@ def evaluate(options: EvaluateOptions) -> Evaluation:
         open_output_folder(Path(options.output), REPORT_FILES, overwrite=options.overwrite)
     model = load(options.run, *options.ensemble, precision=options.precision)
     task = model.task if options.on is None else _with_same_labels(find_task(options.on), model.task)
-    data, sentence = optional_path(options.data), ""
+    data = optional_path(options.data)
     if data is not None or options.encoding is not None:
         task = with_encoding(task, options.encoding)
-    named = any((options.text, options.pair, options.id))
-    has_header = all(split.form is None for split in task.files.splits.values())
-    if data is not None and data.is_file() and (named or has_header):
-        task, sentence = choose_columns(task, data, text=options.text, pair=options.pair, id=options.id, labelled=True)
-    elif named:
-        raise usage_error("--text, --pair and --id are columns of a file: name it with --data FILE.")
-    examples = read_split(task, data, options.split)
+    columns = {"text": options.text, "pair": options.pair, "id": options.id}
     with Progress(options.progress) as bar:
-        if sentence:
-            bar.say(sentence)
+        examples = _read_examples(task, data, options.split, bar, **columns)
         evaluation = evaluate_model(
             model, examples, optional_path(options.output), bar, baseline=not options.no_baseline
         )
@@ -56,7 +49,25 @@ def compare(options: CompareOptions) -> Comparison:
     """``.sentence()`` in words; ``.scores["accuracy"].difference`` and ``.p`` in numbers."""
     first, second = (load(run, precision=options.precision) for run in (options.first, options.second))
     with Progress(options.progress) as bar:
-        return compare_models(first, second, optional_path(options.data), options.split, bar)
+        data = optional_path(options.data)
+        task = first.task if data is None else with_utf8(first.task)
+        examples = _read_examples(task, data, options.split, bar)
+        return compare_models(first, second, examples, bar)
+
+
+def _read_examples(
+    task: FileTask, data: Path | None, split: str, bar: Progress, **columns: str | None
+) -> LabelledSplit:
+    """The labelled examples of a split of the task, or of ``data`` with these columns; others are guessed."""
+    named = any(columns.values())
+    has_header = all(each.form is None for each in task.files.splits.values())
+    if data is not None and data.is_file() and (named or has_header):
+        task, sentence = choose_columns(task, data, labelled=True, **columns)
+        if sentence:
+            bar.say(sentence)
+    elif named:
+        raise usage_error("--text, --pair and --id are columns of a file: name it with --data FILE.")
+    return read_split(task, data, split)
 
 
 def _with_same_labels(task: FileTask, trained: FileTask) -> FileTask:

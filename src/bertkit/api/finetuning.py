@@ -61,7 +61,7 @@ def tune(options: TuneOptions) -> SweepResult:
     with Progress(options.progress) as bar:
         model = ModelFolder.open(options.model)  # before the table, which may be large, is read
         task = choose_task(options, bar)
-        given = [name for name in ("epochs", "lr", "batch_size") if getattr(options, name) is not None]
+        given = [each.path for each in (*_given_settings(options), *parse_settings(options.set))]
         axes = read_axes(options.grid, given=given, ranges=options.trials is not None)
         settings = _list_settings(options, task, model, bar, varied=[axis.path for axis in axes])
         run = apply(_new_run(options, task), settings)

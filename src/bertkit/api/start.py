@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bertkit.api.verb import verb
 from bertkit.options.start import DoctorOptions, QuickstartOptions
-from bertkit.quick_start.run import QuickstartResult
+from bertkit.quick_start.report import QuickstartResult
 from bertkit.quick_start.run import quickstart as run_quickstart
 from bertkit.report.doctor import Diagnosis, examine
 from bertkit.report.progress import Progress

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -33,6 +34,7 @@ from bertkit.checkpoint.weights import WEIGHTS, read_weights
 from bertkit.contracts import Encoder, Objective, SubwordTokenizer
 from bertkit.encoder_types import EncoderSpec
 from bertkit.encoder_types.architectures import spec_of_config, spec_of_encoder
+from bertkit.encoder_types.enlarging import enlarge
 from bertkit.errors import BertkitError, data_error, usage_error
 from bertkit.model import Model
 from bertkit.nn.init import initialize
@@ -111,8 +113,11 @@ class ModelFolder:
 
     @cached_property
     def config(self) -> Any:
-        """The configuration that the encoder is built from."""
-        return _config.config_from_hf(self._config_file, str(self._config_path))
+        """The configuration that the encoder is built from, with an embedding for every token of the tokenizer."""
+        stated = self._stated_config
+        if not self.spec.huggingface.extra_tokens:
+            return stated
+        return replace(stated, vocab_size=max(stated.vocab_size, self._tokenizer.vocab_size))
 
     @property
     def stated_dtype(self) -> str:
@@ -138,17 +143,17 @@ class ModelFolder:
     @property
     def spec(self) -> EncoderSpec:
         """What the encoder's module states about it."""
-        return spec_of_config(self.config)
+        return spec_of_config(self._stated_config)
 
     @cached_property
     def tokenizer(self) -> SubwordTokenizer:
         """The tokenizer; one with more tokens than the model has embeddings, or far fewer, is a data error.
 
-        Tokens that fine-tuning adds to such an architecture may lack an embedding.
+        An architecture may state how many tokens its files lack an embedding for, such as the three that GPT gets for
+        fine-tuning.
         """
-        self._check(*set(self._checksums.get("files", ())) - {CONFIG, WEIGHTS})
-        tokenizer = self.spec.load_tokenizer(self.path)
-        vocab_size = getattr(self.config, "vocab_size", tokenizer.vocab_size)  # character encoders have none
+        tokenizer = self._tokenizer
+        vocab_size = getattr(self._stated_config, "vocab_size", tokenizer.vocab_size)  # character encoders have none
         _check_vocabulary(self.path, tokenizer.vocab_size, vocab_size, self.spec.huggingface.extra_tokens)
         return tokenizer
 
@@ -172,14 +177,19 @@ class ModelFolder:
 
         With ``mapped`` the encoder's weights stay in the file and are read where they are used, for a caller that makes
         a copy at once. The process is killed if the file becomes shorter in the meantime.
+        Tokens that the file has no embedding for get initial ones, the same at every load.
         Raises a data error for another head that the folder does not hold, and for any tensor that is missing, unknown,
         or of another shape.
         """
-        config, spec = self.config, self.spec
+        config, spec = self._stated_config, self.spec
         self._check(WEIGHTS)
         file, tensors = _read_tensors(self)
         _check_depth(spec, config, self._config_path, file, tensors)
         encoder = _load_encoder(spec, config, tensors, str(file), mapped=mapped)
+        if self.config != config:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)
+                encoder = enlarge(encoder, vocab_size=self.config.vocab_size)
         has_pooler = huggingface.has_all_parts(spec.huggingface, tensors)
         heads = dict(objectives(encoder))
         for name, objective in list(heads.items()):
@@ -197,6 +207,17 @@ class ModelFolder:
     def _checksums(self) -> Mapping[str, Any]:
         """The content of ``bertkit.json``, empty where there is none."""
         return _read_metadata(self.path / METADATA)
+
+    @cached_property
+    def _stated_config(self) -> Any:
+        """The configuration as the file has it."""
+        return _config.config_from_hf(self._config_file, str(self._config_path))
+
+    @cached_property
+    def _tokenizer(self) -> SubwordTokenizer:
+        """The tokenizer as its files have it, which may be that of another model."""
+        self._check(*set(self._checksums.get("files", ())) - {CONFIG, WEIGHTS})
+        return self.spec.load_tokenizer(self.path)
 
     @cached_property
     def _config_file(self) -> Mapping[str, Any]:

@@ -165,8 +165,8 @@ def _inspect(file: Path, reading: ReadOptions, tally: _Tally) -> tuple[FileRepor
     if not problem and counts.documents == counts.blank_documents:
         problem = f"{file} has no text."
     counts.invalid_characters = log.decoding.replaced
-    # The U+FFFD that replaced invalid bytes were counted with those of the text itself.
-    counts.replacement_characters -= log.decoding.replaced
+    # The U+FFFD that replaced invalid bytes of the text were counted with its own; those of a title in JSON were not.
+    counts.replacement_characters = max(0, counts.replacement_characters - log.decoding.replaced)
     report = FileReport(
         file=str(file),
         encoding=_encoding(log, counts),

@@ -23,6 +23,8 @@ from bertkit.storage.json_text import parse_json
 NGRAM = 13
 """Words."""
 
+_TABLES = (".csv", ".parquet", ".xlsx")
+
 
 @dataclass(frozen=True, kw_only=True)
 class OverlapReport:
@@ -39,7 +41,7 @@ class OverlapReport:
 
 
 class EvaluationTexts:
-    """The texts of ``files``: rows of tables, strings in JSON, or lines. Remembers which were found."""
+    """The texts of ``files``: cells of tables, strings in JSON, or lines. Remembers which were found."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self.files = files
@@ -84,10 +86,11 @@ class EvaluationTexts:
 
 
 def _read(file: Path) -> Iterator[str]:
-    """The texts of one file. Lines of CSV and TSV are taken as they are: what separates cells is not a word."""
+    """The texts of one file. Lines of TSV are taken as they are: its cells have no line ends, and a tab is no word."""
     suffix = suffix_of(file)
-    if suffix == ".parquet":
+    if suffix in _TABLES:
         table = Table(file)
+        yield from table.columns  # which are a row where a CSV has no header
         for row in table.rows(*table.columns):
             yield from row.cells
         return
@@ -95,7 +98,7 @@ def _read(file: Path) -> Iterator[str]:
         yield from _strings(_parse(str(file), b"".join(ByteStream(file))))
         return
     with open_lines(file) as lines:
-        if suffix == ".jsonl":
+        if suffix in (".jsonl", ".ndjson"):
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield from _strings(_parse(at_line(file, number), line))

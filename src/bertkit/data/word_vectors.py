@@ -12,7 +12,6 @@ Letters: V words of the vocabulary, W numbers of a vector.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,9 +117,9 @@ def _fill(known: Mapping[str, NDArray[np.float32]], words: Sequence[str], width:
 
 def _read_numbers(fields: Sequence[str], path: Path, line: int) -> NDArray[np.float32]:
     try:
-        values = list(map(float, fields))
+        values = np.array(list(map(float, fields)))
     except ValueError as error:
         raise data_error(f"{path}, line {line:,}: {str(error).rpartition(':')[2].strip()} is not a number.") from error
-    if not all(map(math.isfinite, values)):
-        raise data_error(f"{path}, line {line:,}: a number is not finite.")
-    return np.array(values, dtype=np.float32)
+    if not (np.abs(values) <= np.finfo(np.float32).max).all():  # NaN is not, either
+        raise data_error(f"{path}, line {line:,}: a number is not finite in float32.")
+    return values.astype(np.float32)

@@ -92,7 +92,7 @@ class Elmo(Encoder):
         width = sum(count for _, count in config.filters)
         self.words = CharacterCnn(
             embedding=nn.Embedding(NUM_CHARACTERS, config.character_width, padding_idx=NO_WORD),
-            convolutions=[nn.Conv1d(config.character_width, count, size) for size, count in config.filters],
+            filters=config.filters,
             activation=_ACTIVATIONS[config.activation](),
         )
         self.highways = nn.Sequential(
@@ -147,12 +147,9 @@ class Elmo(Encoder):
     def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """The multiply-accumulates for all words: filters, highways, projection and LSTMs; ``positions`` is ignored."""
         config = self.config
-        filters = sum(
-            (config.word_length - size + 1) * size * config.character_width * count for size, count in config.filters
-        )
         width = sum(count for _, count in config.filters)
         projection = 0 if isinstance(self.projection, nn.Identity) else width * config.projection_size
-        per_word = filters + config.num_highways * 2 * width * width + projection
+        per_word = self.words.count_macs(config.word_length) + config.num_highways * 2 * width * width + projection
         per_layer = 2 * config.projection_size * 4 * config.cell_size + config.cell_size * config.projection_size
         return batch.num_tokens * (per_word + 2 * config.num_layers * per_layer)
 

@@ -171,11 +171,8 @@ class WordEncoder(Encoder):
 
 
 def _build_characters(config: WordReaderConfig) -> CharacterCnn:
-    return CharacterCnn(
-        embedding=nn.Embedding(NUM_CHARACTERS, config.character_width, padding_idx=NO_WORD),
-        convolutions=[nn.Conv1d(config.character_width, count, size) for size, count in config.filters],
-        activation=nn.ReLU(),
-    )
+    embedding = nn.Embedding(NUM_CHARACTERS, config.character_width, padding_idx=NO_WORD)
+    return CharacterCnn(embedding=embedding, filters=config.filters, activation=nn.ReLU())
 
 
 def _split_texts(batch: Batch) -> tuple[Batch, PackedRows, PackedRows]:

@@ -21,10 +21,9 @@ from bertkit.formats.splits import tables_of
 from bertkit.inference.pipeline import Pipeline, task_for
 from bertkit.report.progress import Progress
 from bertkit.storage.atomic import explain_writing, write_file, write_json
-from bertkit.storage.checksums import sha256_of
+from bertkit.storage.checksums import fingerprint_of, sha256_of
 from bertkit.task_types import FileTask, TextTask
 from bertkit.task_types.held_out import describe_unlabelled
-from bertkit.task_types.input_columns import with_utf8
 
 REPORT_FILES = ("report.html", "report.json")
 
@@ -40,8 +39,8 @@ class LabelledSplit:
 
     @property
     def source(self) -> str:
-        """For reports: ``glue:sst2``, or ``files:reviews.csv``."""
-        return self.task.name if self.file is None else f"files:{self.file.name}"
+        """For reports: ``glue:sst2``, ``files:reviews.csv``, or the path of the file that was named."""
+        return self.task.name if self.file is None else str(self.file)
 
     @property
     def name(self) -> str:
@@ -107,16 +106,16 @@ def evaluate_model(
     return evaluation
 
 
-def compare_models(first: Pipeline, second: Pipeline, data: Path | None, split: str, progress: Progress) -> Comparison:
+def compare_models(first: Pipeline, second: Pipeline, labelled: LabelledSplit, progress: Progress) -> Comparison:
     """Compare two models on the same examples, which are read as the task of ``first`` reads them."""
     names = (_display_name(first), _display_name(second))
     require_comparable(first.task, second.task, names)
-    labelled = read_split(first.task if data is None else with_utf8(first.task), data, split)
     predictions = [predict_split(model, labelled, progress) for model in (first, second)]
     for model, name in zip((first, second), names, strict=True):
         for caution in caution_about_training_file(model, labelled.file):
             progress.say(f"{name}: {caution}")
-    return compare_predictions(labelled.task, split, labelled.examples, predictions[0], predictions[1], names)
+    one, other = predictions
+    return compare_predictions(labelled.task, labelled.split, labelled.examples, one, other, names)
 
 
 def _judge(
@@ -158,9 +157,11 @@ def _default_output(model: Pipeline, labelled: LabelledSplit) -> Path | None:
     run = model.folder.parent
     if len(model.folders) > 1 or not (run / "run.json").exists():
         return None
-    other = labelled.file.stem if labelled.file is not None else labelled.task.name.replace(":", "-")
-    suffix = "" if labelled.source == model.task.name else f"-{other}"
-    return run / f"evaluation-{labelled.split}{suffix}"
+    if (file := labelled.file) is not None:
+        # Files of two folders may have one name.
+        return run / f"evaluation-{labelled.split}-{file.stem}-{fingerprint_of([file])[:8]}"
+    other = "" if labelled.task.name == model.task.name else f"-{labelled.task.name.replace(':', '-')}"
+    return run / f"evaluation-{labelled.split}{other}"
 
 
 def _display_name(model: Pipeline) -> str:

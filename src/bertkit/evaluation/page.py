@@ -155,14 +155,12 @@ def _calibration(calibration: Calibration) -> Iterable[str]:
 
 
 def _lengths(lengths: Sequence[LengthScore], metric: str) -> Iterable[str]:
-    rows = [
-        (f"{each.shortest} to {each.longest}", each.examples, each.score.value, each.score.low, each.score.high)
-        for each in lengths
+    figures = [
+        (f"{each.shortest} to {each.longest}", each.score.value, each.score.low, each.score.high) for each in lengths
     ]
     yield "<h2>By length</h2>"
-    figures = [(name, *scores) for name, _, *scores in rows]
-    drawing = draw_intervals(figures, f"{metric} by the number of words, as in the table below.")  # type: ignore[arg-type]
-    yield _wide(drawing)
+    yield _wide(draw_intervals(figures, f"{metric} by the number of words, as in the table below."))
+    rows = [(words, each.examples, *scores) for (words, *scores), each in zip(figures, lengths, strict=True)]
     yield html_table(
         f"{metric} by the number of words in the input.", ("words", "examples", metric, "from", "to"), rows
     )

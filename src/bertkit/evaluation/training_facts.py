@@ -14,6 +14,7 @@ from bertkit.evaluation.alternatives import read_finished_run, read_record
 from bertkit.evaluation.drawings import draw_epochs
 from bertkit.evaluation.html_tables import html_table
 from bertkit.finetuning.results import FinetuneResult
+from bertkit.report.run_card import command_and_environment
 from bertkit.scores import format_score
 
 _ALWAYS_SHOWN = (
@@ -50,7 +51,7 @@ def read_training_facts(model: Path) -> TrainingFacts | None:
     return TrainingFacts(
         result=result,
         settings=list(_list_settings(record)),
-        command=shlex.join(["bertkit", *map(str, record.get("command", [""])[1:])]),
+        command=shlex.join(command_and_environment(record)["command"]),
         date=str(environment.get("time", ""))[:16].replace("T", " "),
         machine=", ".join(
             filter(None, [device.get("name"), environment.get("machine"), f"torch {environment.get('torch', '')}"])

@@ -16,8 +16,6 @@ from bertkit.task_types import FileTask
 from bertkit.task_types.baselines import BAG_OF_WORDS, sample_training
 from bertkit.task_types.resampling import resample
 
-"""Scores that are not shares: they are not shown as per cent."""
-
 _BASELINES = "baselines"
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
 
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder, LayerStack, Objective
 from bertkit.encoder_types import Transformer, WordEncoder
+from bertkit.encoder_types.enlarging import enlarge
 from bertkit.errors import usage_error
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.units import change_unit
@@ -58,10 +57,7 @@ def have_same_heads(one: Mapping[str, object], other: Mapping[str, object]) -> b
 
 
 def build_encoder(run: FinetuneRun, folder: ModelFolder) -> Encoder:
-    """The encoder in ``folder``, which is ``run.model``, or the same network with new weights.
-
-    Subwords without an embedding, such as the three special tokens that GPT gets for fine-tuning, are initialised.
-    """
+    """The encoder in ``folder``, which is ``run.model``, or the same network with new weights."""
     encoder = folder.build_encoder() if run.from_scratch else folder.load_encoder()
     if folder.metadata.get("kind") == WORD_MODEL:
         assert isinstance(encoder, WordEncoder)
@@ -72,9 +68,6 @@ def build_encoder(run: FinetuneRun, folder: ModelFolder) -> Encoder:
         if run.reinit_layers > encoder.num_layers:
             raise usage_error(f"reinit_layers is {run.reinit_layers}; {run.model} has {encoder.num_layers}.")
         encoder.reinitialize_top(run.reinit_layers)
-    vocab_size = folder.tokenizer.vocab_size
-    if vocab_size > getattr(folder.config, "vocab_size", vocab_size):
-        encoder = enlarge(encoder, vocab_size=vocab_size)
     if run.lstm_layers:
         encoder = _add_lstm(encoder, run)
     encoder.gradient_checkpointing = run.gradient_checkpointing
@@ -88,18 +81,9 @@ def _add_lstm(encoder: Encoder, run: FinetuneRun) -> Encoder:
         raise usage_error(f"lstm_layers is for BERT; {run.model} is another network.")
     if existing not in (0, run.lstm_layers):
         raise usage_error(f"lstm_layers is {run.lstm_layers}; {run.model} has a BiLSTM of {existing} on top already.")
-    return encoder if existing else enlarge(encoder, lstm_layers=run.lstm_layers)
-
-
-def enlarge(encoder: Any, **changes: int) -> Any:
-    """A larger network of the same kind, with ``changes`` to its configuration.
-
-    It has the weights of ``encoder``; rows that a longer table adds, and new parameters, are initialised.
-    """
-    larger = type(encoder)(replace(encoder.config, **changes))
-    weights = larger.state_dict()
-    for name, weight in encoder.state_dict().items():
-        weights[name][: len(weight)] = weight
+    if existing:
+        return encoder
+    larger: Encoder = enlarge(encoder, lstm_layers=run.lstm_layers)
     return larger
 
 

@@ -159,7 +159,10 @@ def _arrow_files(folder: Path) -> list[Path]:
 
 
 def build_converter(feature: object, source: Path | str) -> _Converter:
-    """A function that converts a value of a column: the number of a class to its name, also inside lists."""
+    """A function that converts a value of a column: the number of a class to its name, also inside lists and records.
+
+    ``datasets`` before version 4 stores a sequence of records, such as the answers of SQuAD, as one record of lists.
+    """
     if isinstance(feature, list) and len(feature) == 1:
         feature = {"feature": feature[0]}
     if not isinstance(feature, dict):
@@ -169,8 +172,25 @@ def build_converter(feature: object, source: Path | str) -> _Converter:
         return lambda value: _class_name(value, names, source)
     if "feature" in feature:
         convert = build_converter(feature["feature"], source)
-        return lambda values: [convert(value) for value in values] if isinstance(values, list) else None
-    return _unchanged
+        convert_record = _build_record_converter(feature["feature"], source, in_lists=True)
+        return lambda value: [convert(each) for each in value] if isinstance(value, list) else convert_record(value)
+    return _build_record_converter(feature, source)
+
+
+def _build_record_converter(fields: object, source: Path | str, *, in_lists: bool = False) -> _Converter:
+    """A function that converts the fields of a record; with ``in_lists`` each field is a list of values."""
+    if not isinstance(fields, dict) or "_type" in fields:
+        return _unchanged
+    converters = {
+        name: build_converter({"feature": feature} if in_lists else feature, source) for name, feature in fields.items()
+    }
+
+    def convert(value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        return {name: converters.get(name, _unchanged)(each) for name, each in value.items()}
+
+    return convert
 
 
 def _unchanged(value: object) -> object:

@@ -17,6 +17,7 @@ import numpy as np
 
 from bertkit.errors import BertkitError, usage_error
 from bertkit.formats.arrow import build_converter
+from bertkit.formats.tables import to_json
 from bertkit.storage.atomic import make_folder, write_file
 
 _ROWS_AT_ONCE = 4096
@@ -113,7 +114,7 @@ def _lines_of_frame(frame: Any) -> Iterator[str]:
     if getattr(frame.columns, "nlevels", 1) > 1:
         raise usage_error("the DataFrame has columns of several levels. Give each column one name.")
     for start in range(0, len(frame), _ROWS_AT_ONCE):
-        rows = _spell_infinity(frame.iloc[start : start + _ROWS_AT_ONCE])
+        rows = _plain_cells(frame.iloc[start : start + _ROWS_AT_ONCE])
         try:
             text = rows.to_json(orient="records", lines=True, double_precision=_DIGITS, date_format="iso")
         except ValueError as error:
@@ -121,14 +122,19 @@ def _lines_of_frame(frame: Any) -> Iterator[str]:
         yield text if text.endswith("\n") else text + "\n"
 
 
-def _spell_infinity(rows: Any) -> Any:
-    """Infinity as a text, which is refused where a number is asked for; JSON would make it a missing one."""
+def _plain_cells(rows: Any) -> Any:
+    """The rows with cells that JSON can have. Infinity becomes a text, which is refused where a number is asked for;
+    pandas would make it a missing one, also inside a list."""
     numbers = rows.select_dtypes("number")
     infinite = [name for name in numbers if np.isinf(numbers[name].to_numpy("float64", na_value=np.nan)).any()]
-    if infinite:
+    mixed = [name for name in rows if rows[name].dtype == object]
+    if infinite or mixed:
         rows = rows.copy()
         for name in infinite:
             rows[name] = [str(cell) if abs(cell) == np.inf else cell for cell in rows[name]]
+        for name in mixed:
+            cells = zip(rows[name], rows[name].isna(), strict=True)
+            rows[name] = [None if is_missing else to_json(cell) for cell, is_missing in cells]
     return rows
 
 
@@ -136,9 +142,4 @@ def _lines_of_dataset(dataset: _Dataset) -> Iterator[str]:
     features = dataset.features.to_dict()
     converters = {name: build_converter(feature, "the Dataset") for name, feature in features.items()}
     for row in dataset.with_format(None):
-        cells = {name: converters[name](value) for name, value in row.items()}
-        yield json.dumps({name: None if _is_nan(cell) else cell for name, cell in cells.items()}, default=str) + "\n"
-
-
-def _is_nan(cell: object) -> bool:
-    return isinstance(cell, float) and cell != cell
+        yield json.dumps({name: to_json(converters[name](value)) for name, value in row.items()}) + "\n"

@@ -98,7 +98,10 @@ def _without_surrogates(place: str, text: str, on_bad_bytes: BadBytes, log: Deco
 
 
 def _guess_field(record: dict[str, object], place: str) -> str:
-    return _choose_field([name for name, value in record.items() if isinstance(value, str)], place)
+    texts = [name for name, value in record.items() if isinstance(value, str)]
+    if not set(texts) & set(_TEXT_FIELDS):  # a text that is null says more than a title that is not
+        texts = [name for name, value in record.items() if name in _TEXT_FIELDS and value is None] or texts
+    return _choose_field(texts, place)
 
 
 def _choose_field(texts: list[str], place: str) -> str:

@@ -39,7 +39,8 @@ def _find_header(held: bytearray, blocks: Iterator[bytes], place: str) -> int:
     """The end of the header at the beginning of ``held``, which is filled as needed; -1 at the end of the file."""
     while True:
         # Records are separated by two line ends, which belong to neither.
-        held[:] = held.lstrip(b"\r\n")
+        while held and held[0] in b"\r\n":
+            del held[0]
         if (end := held.find(_HEADER_END)) >= 0:
             return end
         if len(held) > _LONGEST_HEADER:

@@ -74,10 +74,16 @@ def fill(
     return filled
 
 
-def find_tokens(tokenizer: SubwordTokenizer, words: Iterable[str]) -> list[int]:
-    """The ids of the tokens that ``fill`` shows as one of these words."""
-    wanted = set(words)
-    return [id for id in range(tokenizer.vocab_size) if _spell(*tokenizer.surface_form(id)) in wanted]
+def find_tokens(tokenizer: SubwordTokenizer, words: Iterable[str]) -> dict[str, int | None]:
+    """The id of the token that ``fill`` shows as each of these words, or that stands for it alone: ``paris`` for Paris
+    where the vocabulary has no capitals. None for a word of several tokens, and for an unknown one."""
+    shown = {_spell(*tokenizer.surface_form(id)): id for id in reversed(range(tokenizer.vocab_size))}
+    return {word: shown.get(word, _only_token(tokenizer, word)) for word in words}
+
+
+def _only_token(tokenizer: SubwordTokenizer, word: str) -> int | None:
+    ids = tokenizer.encode(word).ids
+    return ids[0] if len(ids) == 1 and ids[0] != tokenizer.unk_id else None
 
 
 def _predict(

@@ -20,10 +20,11 @@ class CharacterCnn(nn.Module):
     The maximum includes the padding of a short word, as in ELMo. So C must be the same as in training.
     """
 
-    def __init__(self, *, embedding: nn.Embedding, convolutions: Iterable[nn.Conv1d], activation: nn.Module) -> None:
+    def __init__(self, *, embedding: nn.Embedding, filters: Iterable[tuple[int, int]], activation: nn.Module) -> None:
+        """``filters`` are pairs: how many characters they see, and how many there are of them."""
         super().__init__()
         self.embedding = embedding
-        self.convolutions = nn.ModuleList(convolutions)
+        self.convolutions = nn.ModuleList(nn.Conv1d(embedding.embedding_dim, count, size) for size, count in filters)
         self.activation = activation
 
     def reset_parameters(self) -> None:

@@ -80,8 +80,11 @@ class BidirectionalLanguageModel(PretrainingObjective):
 
     @classmethod
     def default_settings(cls, vocab_size: int) -> Mapping[str, object]:
-        """All words as targets, and 8,192 samples if there are more words (allenai/bilm-tf)."""
-        return {"task.targets": vocab_size, "task.samples": _SAMPLES if vocab_size > _SAMPLES else None}
+        """All words as targets, and 8,192 samples (allenai/bilm-tf) if there are at least twice as many words.
+
+        To draw nearly all words without repetition takes seconds per step: 2.9 s for 8,192 of 8,193.
+        """
+        return {"task.targets": vocab_size, "task.samples": _SAMPLES if vocab_size >= 2 * _SAMPLES else None}
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
         """The words with a label in either direction; without labels, all."""

@@ -22,7 +22,7 @@ from bertkit.data.cooccurrence import count_cooccurrences, embed_tokens
 from bertkit.data.mixture import Mixture
 from bertkit.data.shards import Corpus
 from bertkit.encoder_types import Transformer
-from bertkit.errors import usage_error
+from bertkit.errors import BertkitError, usage_error
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.storage.atomic import write_file
@@ -48,7 +48,7 @@ def token_statistics(mixture: Mixture, config: EncoderConfig) -> dict[str, NDArr
         "vectors": embed_tokens(counts, dimensions(config)),
         "log_frequency": np.log(frequency / frequency.sum()).astype(np.float32),
     }
-    with suppress(OSError):  # a folder that cannot be written to costs the next run the same seconds again
+    with suppress(BertkitError):  # a folder that cannot be written to costs the next run the same seconds again
         _write_cache(path, statistics, corpus)
     return statistics
 

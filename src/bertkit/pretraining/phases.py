@@ -72,8 +72,8 @@ def build_phases(run: PretrainRun, data: PretrainingData) -> list[Phase]:
             second_heldout=heldout(data.second_heldout, seq_length),
             first=first,
             until=until,
-            # 0 means: the step that the phase before has reached. In a timed run that is not known yet, and the first
-            # phase follows that of new heads.
+            # In a timed run the step at which a phase begins is not known yet, so its epochs are counted from step 0 of
+            # the run. So are those of the first phase, which follows that of new heads.
             first_step=0 if run.is_timed or first == begin else int(first),
             restarts=restarts,
         )

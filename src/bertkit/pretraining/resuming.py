@@ -23,19 +23,21 @@ CHANGEABLE = (
 """Settings that no weight depends on, so a resume may change them."""
 
 _PLACES = ("data", "mix", "output", "from_model", "also_evaluate")
-"""Folders may have been moved since; their content is compared by checksum, and with it the shares of a mixture."""
+"""Folders may have been moved since. The content of corpora is compared by checksum; a model is not read again."""
 
 
 class RunIdentity(TypedDict):
-    """What a checkpoint and the record keep of a run: its settings, and a hash of its corpora and their shares."""
+    """What a checkpoint and the record keep of a run: its settings, a hash of its corpora and their shares, and that of
+    the other text it is evaluated on."""
 
     run: dict[str, object]
     corpus: str
+    also_evaluate: str | None
 
 
 def run_identity(run: PretrainRun) -> RunIdentity:
-    """The settings of ``run``, and the hash of its corpora."""
-    return {"run": pretraining_to_json(run), "corpus": _hash_corpora(run)}
+    """The settings of ``run``, and the hashes of its texts."""
+    return {"run": pretraining_to_json(run), "corpus": _hash_corpora(run), "also_evaluate": _hash_second(run)}
 
 
 def check_unchanged(run: PretrainRun, recorded: Mapping[str, Any]) -> None:
@@ -59,6 +61,11 @@ def check_unchanged(run: PretrainRun, recorded: Mapping[str, Any]) -> None:
             f"{'the mixture of ' if run.mix else ''}{folders} is not the corpus that {run.output} was begun with. "
             "Prepare that corpus again, or begin a run in another -o folder."
         )
+    if recorded.get("also_evaluate", _hash_second(run)) != _hash_second(run):  # earlier versions kept none
+        raise usage_error(
+            f"{run.output} was begun with another text in --also-evaluate: its scores before and after would be of two "
+            "texts. Name that text, or begin a run in another -o folder."
+        )
 
 
 def _shares(run: PretrainRun) -> str:
@@ -73,6 +80,10 @@ def _hash_corpora(run: PretrainRun) -> str:
         return contents[0]
     parts = [f"{content} {share!r}" for content, (_, share) in zip(contents, run.corpora, strict=True)]
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()
+
+
+def _hash_second(run: PretrainRun) -> str | None:
+    return None if run.also_evaluate is None else read_manifest(run.also_evaluate).content
 
 
 def _fixed_settings(run: PretrainRun) -> dict[str, object]:

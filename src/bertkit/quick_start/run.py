@@ -36,10 +36,10 @@ from bertkit.quick_start.report import (
     INITIAL_WEIGHTS,
     PRETRAINED,
     UNTRAINED,
+    QuickstartResult,
     Score,
     fill_blanks,
 )
-from bertkit.quick_start.report import QuickstartResult as QuickstartResult
 from bertkit.quick_start.workers import count_processes, finetune_all, pretrain_together
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics

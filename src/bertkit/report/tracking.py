@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from bertkit.errors import usage_error
 from bertkit.optional import require
@@ -24,11 +26,23 @@ def replay(run: Path, *, follow: bool = False) -> int:
     if not metrics.is_file():
         raise usage_error(f"{run} has no metrics.jsonl; name the folder of a run.")
     tensorboard = require("torch.utils.tensorboard", extra="track", purpose="tracking", library="TensorBoard")
+    while True:
+        try:
+            return _write_events(tensorboard, run, follow)
+        except _LogReplacedError:  # a resume has written it anew, without the steps that it repeats
+            pass
+
+
+class _LogReplacedError(Exception):
+    """The file of the log that was followed is another one now."""
+
+
+def _write_events(tensorboard: Any, run: Path, follow: bool) -> int:
     output = run / "tensorboard"
     shutil.rmtree(output, ignore_errors=True)
     count = 0
     with tensorboard.SummaryWriter(str(output)) as writer:
-        for record in _records(metrics, run / "run.json", follow):
+        for record in _records(run / "metrics.jsonl", run / "run.json", follow):
             for tag, value in _scalars(record):
                 writer.add_scalar(tag, value, record["step"])
             writer.flush()
@@ -49,6 +63,8 @@ def _records(metrics: Path, run_record: Path, follow: bool) -> Iterator[Mapping[
                     if record is not None:
                         yield record
                     line = b""
+            if metrics.stat().st_ino != os.fstat(file.fileno()).st_ino:
+                raise _LogReplacedError
             if ended:
                 return
             time.sleep(_SECONDS_BETWEEN_READS)

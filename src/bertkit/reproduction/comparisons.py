@@ -36,12 +36,16 @@ def write_example_intervals(better: Path, worse: Path, limit: int | None, file: 
     ``file`` gets the intervals of the scores of ``better`` minus those of ``worse``, by the name of the score.
     """
     models = [load(run) for run in (worse, better)]
-    dev = read_split(models[0].task, None, "dev")
-    dev = replace(dev, examples=dev.examples[:limit])
-    one, other = (predict_split(model, dev, progress) for model in models)
-    found = compare_predictions(dev.task, dev.split, dev.examples, one, other, (str(worse), str(better)))
+    intervals: dict[str, object] = {}
+    for split in ("dev", *models[0].task.reader.extra_dev_splits()):
+        dev = read_split(models[0].task, None, split)
+        dev = replace(dev, examples=dev.examples[:limit])
+        one, other = (predict_split(model, dev, progress) for model in models)
+        found = compare_predictions(dev.task, split, dev.examples, one, other, (str(worse), str(better)))
+        suffix = split.removeprefix("dev")  # that of the scores of a fine-tuning, such as _mismatched
+        intervals |= {f"{name}{suffix}": config.to_json(score.difference) for name, score in found.scores.items()}
     make_folder(file.parent)
-    write_json(file, {name: config.to_json(score.difference) for name, score in found.scores.items()})
+    write_json(file, intervals)
 
 
 def read_example_interval(file: Path, score: str) -> ScoreInterval | None:

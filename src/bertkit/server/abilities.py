@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.errors import BertkitError
+from bertkit.errors import BertkitError, list_names
 from bertkit.inference.fill import Filling, find_tokens
 from bertkit.inference.texts import Text
 from bertkit.server.activations import Activation, activate
@@ -108,9 +108,11 @@ async def fill_masks(
         raise invalid(f"`inputs` has no {mask}: write {mask} in place of a word", "inputs")
     candidates = None
     if words is not None:
-        candidates = tuple(await asyncio.to_thread(find_tokens, tokenizer, words))
-        if not candidates:
-            raise invalid("no target is a token of the vocabulary", "parameters.targets")
+        found = await asyncio.to_thread(find_tokens, tokenizer, words)
+        if missing := [word for word, id in found.items() if id is None]:
+            names = list_names(missing)
+            raise invalid(f"not one token of the vocabulary each: {names}", "parameters.targets")
+        candidates = tuple({id: None for id in found.values() if id is not None})
     count = min(count, tokenizer.vocab_size if candidates is None else len(candidates))
     if text.count(mask) * count * len(text) > _ANSWER_CHARACTERS:  # every candidate comes with its whole text
         raise invalid(f"the answer has more than {_ANSWER_CHARACTERS:,} characters: ask for less", "parameters.top_k")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from bertkit.errors import BertkitError
@@ -27,6 +27,11 @@ class Usage:
     tokenization_seconds: float = 0.0
     queue_seconds: float = 0.0
     inference_seconds: float = 0.0
+
+    def add(self, other: Usage) -> None:
+        """Count what a part of the request needed."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from bertkit.server import abilities, tei
 from bertkit.server.call import Call
+from bertkit.server.errors import invalid
 from bertkit.server.inputs import check_inputs, check_text
 from bertkit.server.models import ServedModel
 from bertkit.server.reading import convert
@@ -25,7 +26,8 @@ class Document(Struct):
 class CohereRerankRequest(Request):
     """Documents to sort by their relevance for a query; texts, or records with a ``text``.
 
-    ``max_tokens_per_doc`` is the most tokens of a document that are read.
+    ``max_tokens_per_doc`` is the most tokens of a document that are read. Of a record only ``text`` is ranked, so
+    ``rank_fields`` must be that. ``max_chunks_per_doc`` of Cohere's first version is ignored: a document is one chunk.
     """
 
     query: str
@@ -35,12 +37,16 @@ class CohereRerankRequest(Request):
     max_tokens_per_doc: Count | None = None
     truncate: bool | None = None
     priority: int | None = None
+    rank_fields: list[str] | None = None
+    max_chunks_per_doc: Count | None = None
 
 
 async def rerank(call: Call, request: CohereRerankRequest) -> object:
     """The documents by their relevance. With ``max_tokens_per_doc`` long ones lose their end, as at Cohere."""
     model = call.find_model(request.model, "text-classification", lambda each: each.can_rerank)
     limits = call.service.limits
+    if request.rank_fields not in (None, ["text"]):
+        raise invalid('only the field "text" of a document is ranked', "rank_fields")
     query = check_text(request.query, limits, "query")
     documents = [each if isinstance(each, str) else each.text for each in request.documents]
     checked = [str(text) for text in check_inputs(documents, limits, "documents")]

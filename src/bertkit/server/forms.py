@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from bertkit.inference.saliency import can_explain
 from bertkit.server import health
@@ -200,15 +200,15 @@ def _link_explanations(model: ServedModel, name: str | None, fields: Mapping[str
 def write_examples(address: str, model: str, name: str, fields: Mapping[str, str]) -> dict[str, str]:
     """The same request as a command and as Python."""
     body = FORMS[name].make_body(fields)
-    path = "/rerank" if name == RERANK else f"/models/{model}/pipeline/{_task(name)}"
+    path = "/rerank" if name == RERANK else f"/models/{quote(model)}/pipeline/{_task(name)}"
     sent = {**body, "model": model} if name == RERANK else body
     data = json.dumps(sent, ensure_ascii=False)
-    curl = f"curl {address}{path} -H 'content-type: application/json' -d {shlex.quote(data)}"
+    curl = f"curl {shlex.quote(address + path)} -H 'content-type: application/json' -d {shlex.quote(data)}"
     method = FORMS[name].method
     if not method:
         return {"curl": curl, "Python": f"import httpx\nhttpx.post({address + path!r}, json={sent!r}).json()"}
     arguments = _python_arguments(name, body)
-    url = f"{address}/models/{model}"
+    url = f"{address}/models/{quote(model)}"
     return {
         "curl": curl,
         "Python": f"from huggingface_hub import InferenceClient\nInferenceClient({url!r}).{method}({arguments})",

@@ -23,7 +23,7 @@ class ApiKeys:
     def read(cls, path: Path) -> ApiKeys:
         """The keys in a file, one per line; empty lines and lines that begin with # are left out."""
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
         except OSError as error:
             raise usage_error(f"no API keys at {path}: {error.strerror}.") from error
         except UnicodeDecodeError as error:

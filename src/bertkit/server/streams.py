@@ -13,7 +13,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from bertkit.server import huggingface
-from bertkit.server.call import Call
+from bertkit.server.call import Call, Usage
 from bertkit.server.endpoint import CLIENT_LEFT, ENCODER, Endpoint, observe, send_reply, start_call
 from bertkit.server.errors import ServerError, malformed, overloaded
 from bertkit.server.logs import log_error, log_request
@@ -149,7 +149,7 @@ async def _next_line(lines: AsyncIterator[bytes | ServerError]) -> bytes | Serve
 
 
 async def _answer_line(call: Call, number: int, line: bytes | ServerError) -> bytes:
-    own = replace(call, deadline=0.0)  # shares the usage, and has a deadline of its own
+    own = replace(call, deadline=0.0, usage=Usage())
     try:
         result = await _run(own, line)
     except ServerError as error:
@@ -157,7 +157,10 @@ async def _answer_line(call: Call, number: int, line: bytes | ServerError) -> by
     except Exception as error:
         log_error(call, error)
         return ENCODER.encode({"index": number, **ServerError(500, "internal error").body("flat")}) + b"\n"
-    return ENCODER.encode({"index": number, "result": result}) + b"\n"
+    finally:
+        call.usage.add(own.usage)
+    cut = {"truncated_tokens": own.usage.truncated_tokens} if own.usage.truncated_tokens else {}
+    return ENCODER.encode({"index": number, "result": result, **cut}) + b"\n"
 
 
 async def _run(call: Call, line: bytes | ServerError) -> object:

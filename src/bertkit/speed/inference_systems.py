@@ -1,6 +1,7 @@
 """What ``bench inference`` compares: bertkit and other libraries as functions from texts to vectors.
 
-Every system tokenizes, sorts by length, computes, and takes the mean over the tokens of a text.
+Every system tokenizes, sorts by length, computes, and pools the tokens of a text. All of them read the same tokens, and
+pool them in the same way: as the model was trained to make vectors, else the mean of as many as it has positions for.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import numpy as np
 import torch
 
 from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
 from bertkit.inference.conversion import load_whole_model
 from bertkit.inference.onnx_model import HIDDEN_STATES, INPUTS, quantize_onnx, write_onnx
 from bertkit.inference.pipeline import load
 from bertkit.inference.runtime import ResolvedPrecision
 from bertkit.model import Model
+from bertkit.nn.text_pooling import Pooling, pool_states
 from bertkit.optional import require
 from bertkit.options.speed import InferencePeer
 from bertkit.speed.rounds import EXTRA
@@ -66,7 +69,9 @@ def _load_own(folder: Path, precision: ResolvedPrecision) -> Embed:
     return load(folder, precision=precision).embed
 
 
-def in_batches(run: Callable[[Any, Any], Any], tokenize: Callable[[Sequence[str]], list[Any]], size: int) -> Embed:
+def in_batches(
+    run: Callable[[Any, Any], Any], tokenize: Callable[[Sequence[str]], list[Any]], pool: Pooling, size: int
+) -> Embed:
     """Batches of similar length, padded to their longest text; ``run`` maps ids and mask (B, T) to states (B, T, H)."""
 
     def embed(texts: Sequence[str]) -> Any:
@@ -79,7 +84,8 @@ def in_batches(run: Callable[[Any, Any], Any], tokenize: Callable[[Sequence[str]
             mask = np.zeros_like(tokens)
             for row, place in enumerate(places):
                 tokens[row, : len(ids[place])], mask[row, : len(ids[place])] = ids[place], 1
-            pooled = (run(tokens, mask) * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+            states = torch.from_numpy(run(tokens, mask))
+            pooled = pool_states(states, torch.from_numpy(mask) != 0, pool).numpy()
             for row, place in enumerate(places):
                 vectors[place] = pooled[row]
         return np.stack(vectors)
@@ -90,13 +96,18 @@ def in_batches(run: Callable[[Any, Any], Any], tokenize: Callable[[Sequence[str]
 def _tokenizer(path: Path) -> Callable[[Sequence[str]], list[Any]]:
     """The tokenizer of the model in ``path``, as a function from texts to their ids with the special ones."""
     folder = ModelFolder.open(path)
-    longest = folder.positions or 512
+    longest = _stated(path).max_length or folder.positions or 512
     start, end = folder.tokenizer.start_id, folder.tokenizer.end_id
 
     def tokenize(texts: Sequence[str]) -> list[Any]:
         return [[start, *each.ids[: longest - 2], end] for each in folder.tokenizer.encode_batch(list(texts))]
 
     return tokenize
+
+
+def _stated(path: Path) -> SentenceEmbedding:
+    """How the model in ``path`` was trained to make vectors; the mean if it was not."""
+    return ModelFolder.open(path).embedding or SentenceEmbedding()
 
 
 def _onnx_file(folder: Path, temporary: Path) -> Path:
@@ -115,7 +126,7 @@ def _load_hugging_face(folder: Path, precision: str) -> Embed:
         output = model(input_ids=torch.from_numpy(tokens), attention_mask=torch.from_numpy(mask))
         return output.last_hidden_state.float().numpy()
 
-    return in_batches(run, _tokenizer(folder), _BATCH)
+    return in_batches(run, _tokenizer(folder), _stated(folder).pool, _BATCH)
 
 
 def _load_onnx_runtime(folder: Path, file: Path, size: int) -> Embed:
@@ -128,7 +139,7 @@ def _load_onnx_runtime(folder: Path, file: Path, size: int) -> Embed:
         inputs = dict(zip(INPUTS, (tokens, mask, np.zeros_like(tokens)), strict=True))
         return session.run([HIDDEN_STATES], inputs)[0]
 
-    return in_batches(run, _tokenizer(folder), size)
+    return in_batches(run, _tokenizer(folder), _stated(folder).pool, size)
 
 
 def _load_openvino(folder: Path, file: Path) -> Embed:
@@ -144,7 +155,7 @@ def _load_openvino(folder: Path, file: Path) -> Embed:
     def run(tokens: Any, mask: Any) -> Any:
         return request.infer([tokens, mask, np.zeros_like(tokens)])[0]
 
-    return in_batches(run, _tokenizer(folder), _BATCH)
+    return in_batches(run, _tokenizer(folder), _stated(folder).pool, _BATCH)
 
 
 def _load_sentence_transformers(folder: Path) -> Embed:

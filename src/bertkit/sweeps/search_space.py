@@ -58,7 +58,7 @@ class Point:
         return {each.path: each.origin for each in self._settings()}
 
     def _settings(self) -> list[Setting]:
-        return [Setting(_PATHS.get(name, name), value, _ORIGIN, is_text=True) for name, value in self.values]
+        return [Setting(_path_of(name), value, _ORIGIN, is_text=True) for name, value in self.values]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Axis:
     @property
     def path(self) -> str:
         """The path of the setting."""
-        return _PATHS.get(self.name, self.name)
+        return _path_of(self.name)
 
     @property
     def is_integer(self) -> bool:
@@ -96,23 +96,32 @@ def read_axes(
 ) -> tuple[Axis, ...]:
     """The axes of ``("lr=5e-5,3e-5", "epochs=2..4")``, or of a mapping; without any, those of the paper.
 
-    The paper's axes are used without the options that were ``given``; any other axis must not be ``given`` as an
-    option. ``ranges`` allows ranges.
+    ``given`` are the paths of settings that have one value for all points: the paper's axes are used without them, and
+    any other axis must not be among them. ``ranges`` allows ranges.
     """
     varied: dict[str, Sequence[object]] = dict(grid) if isinstance(grid, Mapping) else _split(grid)
     if not varied:
         paper = PAPER_RANGES if ranges else PAPER_GRID
-        varied = {name: values for name, values in paper.items() if name not in given}
+        varied = {name: values for name, values in paper.items() if _path_of(name) not in given}
+    paths: dict[str, str] = {}
     for name in varied:
+        path = _path_of(name)
         if name in _NOT_VARIED:
             raise usage_error(f"{_ORIGIN}: {name} cannot be varied: {_NOT_VARIED[name]}.")
-        if name in given:
-            raise usage_error(f"{name} is in {_ORIGIN} and an option of its own. Give it only once.")
+        if path in given:
+            raise usage_error(f"{name} is in {_ORIGIN} and has a value of its own. Give it only once.")
+        if path in paths:
+            raise usage_error(f"{_ORIGIN}: {paths[path]} and {name} are one setting. List all its values after one =.")
+        paths[path] = name
     axes = tuple(_read_axis(name, [str(value) for value in values]) for name, values in varied.items())
     for axis in axes:
         if not axis.values and not ranges:
             raise usage_error(f"{_ORIGIN} {axis.name}={axis.low}..{axis.high}: a range needs --trials N.")
     return axes
+
+
+def _path_of(name: str) -> str:
+    return _PATHS.get(name, name)
 
 
 def _split(grid: Sequence[str]) -> dict[str, Sequence[object]]:

@@ -21,6 +21,10 @@ Spelling = Literal["number", "number from 1", "letter", "text"]
 _NUMBERED = re.compile(r"(choice|ending|option|answer|solution|sol)(?:_?(\d+)|[ _]([a-h]))", re.IGNORECASE)
 _LISTS = ("choices", "endings", "options")
 _PROMPTS = ("prompt", "question", "sent1", "context", "premise", "ctx", "goal", "text", "sentence")
+_PASSAGES = ("context", "premise", "passage", "article", "paragraph", "story", "text")
+"""What a column called question is about, as in COPA, RACE and CosmosQA."""
+
+_QUESTIONS = ("question",)
 _STEMS = ("stem", "sent2")
 _LABELS = ("label", "answer", "gold", "correct", "target", "answerkey")
 
@@ -66,14 +70,17 @@ def find_columns(
 
 
 def find_texts(table: Table, choices: Sequence[str], *, prompt: str | None = None) -> Columns:
-    """The other columns without the label."""
+    """The other columns without the label. A question about a passage is read as the beginning of each choice."""
     others = [name for name in table.columns if name not in choices]
     if prompt is not None:
         table.column_index(prompt)
-    found = prompt or _first_match(_PROMPTS, others)
+    question = _first_match(_QUESTIONS, others)
+    passage = _first_match(_PASSAGES, others) if question else None
+    found = prompt or passage or _first_match(_PROMPTS, others)
     if found is None:
         raise usage_error(f"{table.path} has choices and no column called prompt. Name it: --text COLUMN.")
-    return Columns(first=found, second=_first_match(_STEMS, others), id=_first_match(ID_NAMES, others))
+    stem = _first_match(_STEMS, others) or (question if question != found else None)
+    return Columns(first=found, second=stem, id=_first_match(ID_NAMES, others))
 
 
 def _first_match(names: Sequence[str], columns: Sequence[str]) -> str | None:
@@ -138,7 +145,8 @@ def read_place(label: str, choices: Sequence[str], spelling: Spelling, where: st
         times = "none" if label not in choices else "more than one"
         raise data_error(f'{where}: label "{label}" is {times} of the {len(choices)} choices.')
     if spelling == "letter":
-        place, known = ord(label.upper()) - ord("A") if len(label) == 1 else -1, f"A to {chr(ord('A') + last)}"
+        is_letter = len(label) == 1 and label.isascii()
+        place, known = ord(label.upper()) - ord("A") if is_letter else -1, f"A to {chr(ord('A') + last)}"
     else:
         origin = 1 if spelling == "number from 1" else 0
         place, known = int(label) - origin if label.isdecimal() else -1, f"{origin} to {last + origin}"

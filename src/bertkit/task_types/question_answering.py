@@ -90,12 +90,15 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
     def calibrate(
         self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction]
     ) -> tuple[Self, Sequence[SpanPrediction]]:
-        """With ``null``, the threshold with the highest F1 on ``examples``."""
+        """With ``null``, the threshold with the highest F1 on ``examples`` that could be answered at all."""
         if not self.null:
             return self, predictions
-        gains = [gain_of_answering(*pair) for pair in zip(examples, predictions, strict=True)]
-        odds = np.array([prediction.null_odds for prediction in predictions])
-        task = replace(self, threshold=best_gain_threshold(odds, np.array(gains)))
+        pairs = [pair for pair in zip(examples, predictions, strict=True) if pair[1].n_best]
+        if not pairs:
+            return self, predictions
+        odds = np.array([prediction.null_odds for _, prediction in pairs])
+        gains = np.array([gain_of_answering(*pair) for pair in pairs])
+        task = replace(self, threshold=best_gain_threshold(odds, gains))
         return task, [task.decoder.decide(prediction) for prediction in predictions]
 
     def reconsider(self, prediction: SpanPrediction) -> SpanPrediction:

@@ -16,6 +16,7 @@ from bertkit.metrics.bootstrap import (
     bootstrap,
     resample_means,
 )
+from bertkit.scores import UNDEFINED
 from bertkit.task_types.base import FileTask
 
 _MAX_SCORED_EXAMPLES, _MIN_RESAMPLES = 200_000, 100
@@ -65,6 +66,6 @@ def _score_by_task(
 
     def score_one(places: list[int]) -> list[float]:
         found = task.score([examples[place] for place in places], [predictions[place] for place in places])
-        return [found.get(name, 0.0) for name in names]
+        return [found.get(name, UNDEFINED) for name in names]
 
     return score

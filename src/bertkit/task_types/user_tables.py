@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict
@@ -163,6 +163,7 @@ def _build_choices(
     return task, (
         f"prompt = {columns.first}{stem}, choices = {named} ({count} each), "
         f"label = {columns.label} ({_SPELLINGS[task.spelling]}){id}{_describe_format(table.form)}"
+        f"{_describe_unread(table, (*columns.used(), *choices))}"
     )
 
 
@@ -294,10 +295,13 @@ def _scale(path: Path, labels: Labels) -> Numbers:
 def _describe(table: Table, columns: Columns, column: LabelColumn) -> str:
     texts = f"text = {columns.first}" + (f", pair = {columns.second}" if columns.second else "")
     id = f", id = {columns.id}" if columns.id else ""
-    used = (columns.first, columns.second, columns.label, columns.id)
+    label = f"label = {columns.label} ({describe_labels(column)})"
+    return f"{texts}, {label}{id}{_describe_format(table.form)}{_describe_unread(table, columns.used())}"
+
+
+def _describe_unread(table: Table, used: Collection[str]) -> str:
     others = [name for name in table.columns if name not in used]
-    unread = f"; not read: {list_names(others)}" if others else ""
-    return f"{texts}, label = {columns.label} ({describe_labels(column)}){id}{_describe_format(table.form)}{unread}"
+    return f"; not read: {list_names(others)}" if others else ""
 
 
 def _describe_format(form: Format) -> str:

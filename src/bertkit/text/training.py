@@ -153,9 +153,9 @@ def _add_words(stretches: Counter[str], rules: Tokenizer, words: Counter[str], l
                 words[word] += count
     if len(words) > _MOST_WORDS:
         # Down to half of the limit, so that the next texts do not exceed it at once.
-        least = sorted(words.values(), reverse=True)[_MOST_WORDS // 2]
-        for word in [word for word, count in words.items() if count <= least]:
-            del words[word]
+        kept = words.most_common(_MOST_WORDS // 2)
+        words.clear()
+        words.update(dict(kept))
 
 
 def _choose_alphabet(

@@ -70,7 +70,7 @@ class WordPiece(BaseTokenizer):
     def load(cls, path: Path | str) -> Self:
         """Read a folder with ``tokenizer.json`` or ``vocab.txt`` and optionally ``tokenizer_config.json``, or one file.
 
-        A bare ``vocab.txt`` is read as cased if one of its subwords has upper case.
+        A bare ``vocab.txt`` is read as ``guess_case`` says.
         """
         found = read_folder(Path(path))
         return cls(found.backend, found.specials, str(found.file), found.added)

@@ -233,7 +233,7 @@ def _count_workers(plan: Plan, device: torch.device) -> int:
 
 def _reached(plan: Plan, step: int, elapsed: float) -> float:
     """How far training is, in steps from step 0 or in seconds."""
-    return plan.schedule_from + plan.done(step, elapsed)
+    return step if plan.total_seconds is None else elapsed
 
 
 def _progress(plan: Plan, step: int, elapsed: float) -> float:
