@@ -106,6 +106,13 @@ def test_scores_are_columns_of_a_data_frame() -> None:
     assert frame["scores.good"].tolist() == [0.75, 0.5]
 
 
+def test_a_data_frame_of_predictions_has_the_index_of_its_texts() -> None:
+    pandas = pytest.importorskip("pandas")
+    results = Results([Prediction("good"), Prediction("bad")], row_index=pandas.Index([70, 71]))
+    assert list(results.to_pandas().index) == [70, 71]
+    assert results.index(Prediction("bad")) == 1
+
+
 def test_an_evaluation_is_one_line() -> None:
     scores = {"accuracy": ScoreInterval(value=0.75, low=0.5, high=1.0)}
     evaluation = Evaluation(

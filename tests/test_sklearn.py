@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -115,6 +115,13 @@ def test_mistakes_are_one_line(workspace: Path) -> None:
             BertClassifier(workspace / "run").fit(*arguments)
     with pytest.raises(BertkitError, match="model is None"):
         BertClassifier().fit(["a", "b"], [0, 1])
+
+
+def test_classes_have_one_dimension(workspace: Path, texts: tuple[list[str], Any]) -> None:
+    with pytest.raises(BertkitError, match=r"y must have one class for each text .*kind=.labels."):
+        BertClassifier(workspace / "run").fit(texts[0], np.stack([texts[1]] * 2, axis=1))
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        BertClassifier(workspace / "run", epochs=1, max_length=13).fit(texts[0], texts[1][:, None])
 
 
 def test_the_temporary_folder_goes_with_the_estimator(workspace: Path) -> None:

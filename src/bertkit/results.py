@@ -44,16 +44,23 @@ SomeResult = TypeVar("SomeResult", bound=Result)
 
 
 class Results(list[SomeResult]):
-    """A list of results of one type."""
+    """A list of results of one type. ``row_index`` is that of the DataFrame whose rows they are about."""
+
+    def __init__(self, results: Iterable[SomeResult] = (), *, row_index: Any = None) -> None:
+        super().__init__(results)
+        self.row_index = row_index
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Every result as plain values."""
         return [each.to_dict() for each in self]
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with one row per result; ``scores`` have a column for each class, such as scores.good."""
+        """A pandas DataFrame with one row per result; ``scores`` have a column for each class, such as scores.good.
+
+        Its rows have the index of those that they are about, so that both can be joined.
+        """
         pandas = require("pandas", extra="pandas", purpose="a DataFrame")
-        return pandas.DataFrame([_flatten(each) for each in self.to_dicts()])
+        return pandas.DataFrame([_flatten(each) for each in self.to_dicts()], index=self.row_index)
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, islice(self, _MOST_SHOWN)))

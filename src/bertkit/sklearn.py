@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from bertkit.api import finetune, load
 from bertkit.errors import usage_error
@@ -58,7 +58,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Fine-tune on the texts ``X`` of the classes ``y``."""
         if self.model is None:
             raise usage_error("model is None: BertClassifier needs the folder of a pre-trained model.")
-        texts, classes = check_texts(X, "X"), np.asarray(y)
+        texts, classes = check_texts(X, "X"), _check_classes(y)
         if len(texts) != len(classes):
             raise usage_error(f"X has {len(texts):,} texts and y {len(classes):,} classes.")
         missing = [number for number, each in enumerate(classes.tolist()) if each is None or each != each]
@@ -157,6 +157,18 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string, tags.input_tags.two_d_array = True, False
         tags.no_validation = True
         return tags
+
+
+def _check_classes(y: Iterable[Any]) -> NDArray[Any]:
+    """One class per text (N,); a column (N, 1) is one with a warning, as for other estimators of scikit-learn."""
+    try:
+        classes: NDArray[Any] = column_or_1d(y, warn=True)
+    except (TypeError, ValueError) as error:
+        raise usage_error(
+            f"y must have one class for each text ({error}). For several labels per text: bertkit.finetune(..., "
+            'kind="labels").'
+        ) from error
+    return classes
 
 
 def _name_classes(classes: Sequence[Any] | NDArray[Any]) -> list[str]:

@@ -51,6 +51,13 @@ def test_limits_take_the_first_examples(build: Build) -> None:
     assert list(data.dev) == list(everything.dev)[:3]
 
 
+def test_a_limit_that_leaves_one_class_is_reported(build: Build, capsys: pytest.CaptureFixture[str]) -> None:
+    for limit in (1, 2):
+        load_data(build(limit=limit), Progress("plain"))
+        one_class = 'nothing to learn in the first 1 training example, which has only the class "negative"'
+        assert (one_class in capsys.readouterr().err) == (limit == 1)
+
+
 def test_truncation_is_reported(build: Build, capsys: pytest.CaptureFixture[str]) -> None:
     load_data(build(replace(sst2, max_length=5)), Progress("plain"))
     assert "13 of 13 training examples were cut to 5 tokens; 66.0% of the tokens are lost" in capsys.readouterr().err

@@ -109,6 +109,15 @@ def test_members_of_an_ensemble_may_have_different_heads(
     assert sum(together.scores.values()) == pytest.approx(1.0)
 
 
+def test_members_of_an_ensemble_must_read_the_same_tokens(
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
+) -> None:
+    for length in (9, 13):
+        save(tmp_path / str(length), encoder, replace(task, max_length=length), tokenizer)
+    with pytest.raises(BertkitError, match=r"has task\.max_length=13 and .* 9: they read different tokens"):
+        load(tmp_path / "9", tmp_path / "13")
+
+
 def test_pairs_are_tuples(tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece) -> None:
     pipeline = save(tmp_path, encoder, replace(task, pair=True), tokenizer)
     (listed,) = pipeline.classify([("the river", "the mill")])

@@ -100,6 +100,21 @@ def test_entities_have_characters_of_the_text(server: Server) -> None:
     assert all(each.entity for each in words)
 
 
+def test_a_pair_may_be_an_object_as_for_the_pipelines_of_transformers(server: Server) -> None:
+    path, object_ = "/models/inference", {"text": "the river", "text_pair": "the mill"}
+    expected = post(server, path, {"inputs": [["the river", "the mill"]], "parameters": {}}).json()
+    for inputs in (object_, [object_]):
+        body = {"inputs": inputs, "parameters": {}, "options": {"wait_for_model": True}}
+        assert post(server, path, body).json() == expected
+
+
+def test_zero_shot_of_a_model_that_cannot_infer_says_so(server: Server) -> None:
+    body = {"inputs": "the river", "parameters": {"candidate_labels": ["water", "money"]}}
+    reply = post(server, "/models/reviews", body)
+    assert reply.status_code == 424
+    assert 'has no label "entailment"' in reply.json()["error"]
+
+
 def test_answers_have_characters_of_the_context(server: Server) -> None:
     context = "seven wide rivers ran slowly past the old stone mill " * 3
     answer = client(server, "questions").question_answering(question="who ran", context=context)

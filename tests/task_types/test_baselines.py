@@ -58,6 +58,13 @@ def test_every_label_has_a_model_of_its_own() -> None:
     assert predict_labels(train, dev, ("blue", "red")) == [("red",), ("blue",), ("blue", "red")]
 
 
+def test_a_rare_label_has_a_threshold_of_its_own() -> None:
+    """One text in four with the word has the label: a threshold of one half would never give it."""
+    rows = [("red sky", ("rare",) if number % 4 == 0 else ()) for number in range(200)]
+    train = examples(*rows, *[("blue sea", ())] * 200)
+    assert predict_labels(train, examples(("red sky", ()), ("blue sea", ())), ("rare",)) == [("rare",), ()]
+
+
 def test_a_label_that_never_or_always_applies() -> None:
     train = examples(("red", ("always",)), ("blue", ("always",)))
     assert predict_labels(train, examples(("red", ())), ("always", "never")) == [("always",)]

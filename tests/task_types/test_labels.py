@@ -128,13 +128,13 @@ def test_written_labels_are_read_back(names: list[str]) -> None:
 
 def test_a_broken_list_is_an_error_with_its_line(tmp_path: Path) -> None:
     table = write(tmp_path / "t.jsonl", ['["a", "b"]', '["b"', '["a"]'])
-    with pytest.raises(BertkitError, match=r't.jsonl, line 2: \["b" is not a JSON list'):
+    with pytest.raises(BertkitError, match=r't.jsonl, line 2: \["b" is not a list of labels'):
         guess(table, label="tags", kind="labels")
 
 
 @pytest.mark.parametrize("cell", ["[" * 100_000, "[null]", '[["a"]]', '["a", {}]'])
 def test_a_list_of_labels_has_labels(cell: str) -> None:
-    with pytest.raises(BertkitError, match=r"^here: \[.{0,99} is not a JSON list") as caught:
+    with pytest.raises(BertkitError, match=r"^here: \[.{0,99} is not a list of labels") as caught:
         read_labels(cell, ";", "here")
     assert len(str(caught.value)) < 250
 

@@ -23,6 +23,7 @@ from bertkit.task_types import (
     TextExample,
     from_record,
 )
+from bertkit.task_types.baselines import BEST_SINGLE
 from bertkit.task_types.user_tables import guess
 
 
@@ -99,6 +100,23 @@ def test_predictions_are_described_with_every_score(task: MultiLabelTask, tokeni
     prediction = task.decode(example, task.encode(example, tokenizer), [outputs(task, example)])
     record = json.loads(json.dumps(task.describe(example, prediction)))
     assert record == {"id": "7", "label": ["long"], "scores": {"bright": 0.000911, "dull": 0.000911, "long": 0.999089}}
+
+
+def test_the_trivial_answer_is_the_one_with_the_best_score(task: MultiLabelTask) -> None:
+    """Of labels that 4 of 10 texts have, and no text two: none of them is the most frequent answer, and scores 0."""
+    labels = task.labels[:2]
+    rows = [TextExample(str(number), "a", None, ()) for number in range(3)]
+    rows += [TextExample("x", "a", None, (labels[number % 2],)) for number in range(4)]
+    (answer,) = {each.label for each in task.baselines()[BEST_SINGLE](rows, rows[:5])}
+    assert answer == labels
+
+
+def test_lists_as_pandas_writes_them_are_labels(tmp_path: Path) -> None:
+    rows = [f'film {number},"{cell}"' for number, cell in enumerate(["['a', 'b']", "[]", "['b']"] * 9)]
+    (tmp_path / "t.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    task = guess(tmp_path / "t.csv").task
+    assert isinstance(task, MultiLabelTask)
+    assert [each.label for each in task.reader.rows("train")][:3] == [("a", "b"), (), ("b",)]
 
 
 def test_a_label_that_only_dev_has_is_refused(tmp_path: Path) -> None:

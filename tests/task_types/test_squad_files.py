@@ -113,9 +113,31 @@ def test_a_wrong_offset_is_corrected_if_the_text_occurs_once(tmp_path: Path, sta
     assert learnt == asked
     assert learnt[0].target is not None
     assert learnt[0].target.start == CONTEXT.index("stood")
-    assert ("1 answer of train was not where the file says and was moved to the only place" in notes(v1, path)) == (
-        start != 9
-    )
+    moved = "1 answer of train was not where the file says and was moved to the only place"
+    found = "1 answer of train has no place in the file and was found where the text occurs, once"
+    assert (moved in notes(v1, path), found in notes(v1, path)) == (start not in (9, -1), start == -1)
+
+
+def test_answers_without_a_place_are_counted_whether_they_are_found_or_not(tmp_path: Path) -> None:
+    answers = ("stood", "STOOD", "the", "")
+    rows = [{"question": "What?", "context": CONTEXT, "answer": answer} for answer in answers]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+    task = guess(tmp_path / "t.jsonl").task
+    assert CONTEXT.count("the") > 1
+    assert len(task.examples("train")) + len(task.examples("dev")) == 2
+    found = " ".join(task.reader.notes())
+    assert "1 answer of train has no place in the file and was found where the text occurs, once" in found
+    assert "2 answers of train are not in the context, or more than once" in found
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.csv"])
+def test_pandas_writes_places_as_floats(tmp_path: Path, name: str) -> None:
+    rows = [f'"q","{CONTEXT}","stood",9.0', f'"q","{CONTEXT}","",']
+    (tmp_path / "t.csv").write_text("\n".join(["question,context,answer,answer_start", *rows]), encoding="utf-8")
+    record = {"question": "q", "context": CONTEXT, "answers": [{"text": "stood", "answer_start": 9.0}]}
+    (tmp_path / "t.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    first, *_ = guess(tmp_path / name).task.reader.rows("train")
+    assert first.target == ("stood", 9)
 
 
 def test_the_first_answer_in_the_context_is_the_target(tmp_path: Path) -> None:

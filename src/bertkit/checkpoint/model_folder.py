@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
+from torch import Tensor
 
 from bertkit._version import __version__
 from bertkit.checkpoint import config as _config
@@ -34,7 +33,7 @@ from bertkit.checkpoint.weights import WEIGHTS, read_weights
 from bertkit.contracts import Encoder, Objective, SubwordTokenizer
 from bertkit.encoder_types import EncoderSpec
 from bertkit.encoder_types.architectures import spec_of_config, spec_of_encoder
-from bertkit.encoder_types.enlarging import enlarge
+from bertkit.encoder_types.building import enlarge, sketch_encoder
 from bertkit.errors import BertkitError, data_error, usage_error
 from bertkit.model import Model
 from bertkit.nn.init import initialize
@@ -113,11 +112,8 @@ class ModelFolder:
 
     @cached_property
     def config(self) -> Any:
-        """The configuration that the encoder is built from, with an embedding for every token of the tokenizer."""
-        stated = self._stated_config
-        if not self.spec.huggingface.extra_tokens:
-            return stated
-        return replace(stated, vocab_size=max(stated.vocab_size, self._tokenizer.vocab_size))
+        """The configuration of the encoder, as the file has it."""
+        return _config.config_from_hf(self._config_file, str(self._config_path))
 
     @property
     def stated_dtype(self) -> str:
@@ -143,7 +139,7 @@ class ModelFolder:
     @property
     def spec(self) -> EncoderSpec:
         """What the encoder's module states about it."""
-        return spec_of_config(self._stated_config)
+        return spec_of_config(self.config)
 
     @cached_property
     def tokenizer(self) -> SubwordTokenizer:
@@ -152,14 +148,17 @@ class ModelFolder:
         An architecture may state how many tokens its files lack an embedding for, such as the three that GPT gets for
         fine-tuning.
         """
-        tokenizer = self._tokenizer
-        vocab_size = getattr(self._stated_config, "vocab_size", tokenizer.vocab_size)  # character encoders have none
+        self._check(*set(self._checksums.get("files", ())) - {CONFIG, WEIGHTS})
+        tokenizer = self.spec.load_tokenizer(self.path)
+        vocab_size = getattr(self.config, "vocab_size", tokenizer.vocab_size)  # character encoders have none
         _check_vocabulary(self.path, tokenizer.vocab_size, vocab_size, self.spec.huggingface.extra_tokens)
         return tokenizer
 
     def build_encoder(self) -> Encoder:
         """A new encoder of the same configuration, with initial weights from torch's random state."""
-        encoder: Encoder = self.spec.encoder(self.config)
+        vocab_size = _count_embeddings(self)
+        config = self.config if vocab_size is None else replace(self.config, vocab_size=vocab_size)
+        encoder: Encoder = self.spec.encoder(config)
         return encoder
 
     def load_encoder(self, *, mapped: bool = False) -> Encoder:
@@ -181,15 +180,11 @@ class ModelFolder:
         Raises a data error for another head that the folder does not hold, and for any tensor that is missing, unknown,
         or of another shape.
         """
-        config, spec = self._stated_config, self.spec
+        config, spec = self.config, self.spec
         self._check(WEIGHTS)
         file, tensors = _read_tensors(self)
         _check_depth(spec, config, self._config_path, file, tensors)
-        encoder = _load_encoder(spec, config, tensors, str(file), mapped=mapped)
-        if self.config != config:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(0)
-                encoder = enlarge(encoder, vocab_size=self.config.vocab_size)
+        encoder = _with_all_tokens(self, _load_encoder(spec, config, tensors, str(file), mapped=mapped))
         has_pooler = huggingface.has_all_parts(spec.huggingface, tensors)
         heads = dict(objectives(encoder))
         for name, objective in list(heads.items()):
@@ -209,17 +204,6 @@ class ModelFolder:
         return _read_metadata(self.path / METADATA)
 
     @cached_property
-    def _stated_config(self) -> Any:
-        """The configuration as the file has it."""
-        return _config.config_from_hf(self._config_file, str(self._config_path))
-
-    @cached_property
-    def _tokenizer(self) -> SubwordTokenizer:
-        """The tokenizer as its files have it, which may be that of another model."""
-        self._check(*set(self._checksums.get("files", ())) - {CONFIG, WEIGHTS})
-        return self.spec.load_tokenizer(self.path)
-
-    @cached_property
     def _config_file(self) -> Mapping[str, Any]:
         if self._config_path.name != CONFIG:
             return tensorflow.read_config(self.path)
@@ -233,6 +217,23 @@ class ModelFolder:
         """Compare these files with their SHA-256 in ``bertkit.json``, where there is one."""
         if self._checksums:
             check_files(self.path / METADATA, self._checksums, names)
+
+
+def _count_embeddings(folder: ModelFolder) -> int | None:
+    """How many embeddings the encoder needs, if that is more than the file has; None for most."""
+    if not folder.spec.huggingface.extra_tokens or folder.tokenizer.vocab_size <= folder.config.vocab_size:
+        return None
+    return folder.tokenizer.vocab_size
+
+
+def _with_all_tokens(folder: ModelFolder, encoder: Encoder) -> Encoder:
+    """The encoder with an embedding for each token of its tokenizer."""
+    if (vocab_size := _count_embeddings(folder)) is None:
+        return encoder
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        larger: Encoder = enlarge(encoder, vocab_size=vocab_size)
+    return larger
 
 
 def _check_vocabulary(path: Path, tokens: int, embeddings: int, extra_tokens: int) -> None:
@@ -296,27 +297,6 @@ def _load_encoder(
     if absent:
         initialize(encoder.get_submodule(str(spec.huggingface.optional_part)), config.initializer_range)
     return encoder if mapped else copy.deepcopy(encoder)
-
-
-def sketch_encoder(spec: EncoderSpec, config: Any) -> Encoder:
-    """An encoder on the meta device: its sizes without its weights."""
-    with torch.device("meta"), _SkipNormalInit():
-        encoder: Encoder = spec.encoder(config)
-    return encoder
-
-
-class _SkipNormalInit(TorchFunctionMode):
-    """Skips ``normal_``: ``nn.Embedding`` calls it, and on the meta device it imports 800 modules in 2 s."""
-
-    def __torch_function__(
-        self,
-        func: Callable[..., object],
-        types: object,
-        args: tuple[object, ...] = (),
-        kwargs: dict[str, object] | None = None,
-    ) -> object:
-        kwargs = kwargs or {}
-        return kwargs["tensor"] if func is nn.init.normal_ else func(*args, **kwargs)
 
 
 def save_model(

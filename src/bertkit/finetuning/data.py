@@ -9,7 +9,7 @@ from bertkit.batch import Feature
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Example, SubwordTokenizer
 from bertkit.data.batches import FeatureSource
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import count_of, data_error, usage_error, verb_of
 from bertkit.finetuning.activations import ActivationCache
 from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines
 from bertkit.finetuning.distillation import add_soft_targets
@@ -80,8 +80,12 @@ def load_data(
     train = task.examples("train")[: run.limit]
     dev = task.examples("dev")[: run.dev_limit]
     if not train or not dev:
-        advice = " Too few different texts to hold some out: name a --dev FILE." if train and task.heldout else ""
+        advice = ""
+        if train and task.heldout:
+            advice = " Nothing can be held out: that takes two different texts of one class. Name a --dev FILE."
         raise data_error(f"{task.name} has {len(train)} training and {len(dev)} dev examples with a label.{advice}")
+    if sentence := _describe_only_class(run, train):
+        progress.say(sentence)
     encoded = [features for _, features in task.encode_all(train, folder.tokenizer)]
     labelled = [feature for each in encoded for feature in each]
     windows = f" in {len(labelled):,} windows" if len(labelled) > len(train) else ""
@@ -109,6 +113,17 @@ def load_data(
     )
     task.files.close()  # the rows of the tables are not needed during training
     return data
+
+
+def _describe_only_class(run: FinetuneRun, train: Sequence[Example]) -> str:
+    """A sentence if a limit leaves one class only, as in a file that is sorted by class."""
+    found = {str(example.label) for example in train}
+    if run.limit is None or not run.task.predicts_one_class or len(found) > 1 or len(run.task.labels) == 1:
+        return ""
+    return (
+        f"there is nothing to learn in the first {count_of(len(train), 'training example')}, which "
+        f'{verb_of(len(train), "has", "have")} only the class "{found.pop()}": shuffle the file, or raise --limit'
+    )
 
 
 def _describe_lengths(features: Sequence[Feature]) -> str:

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from torch import nn
 
 from bertkit.batch import id_of
-from bertkit.checkpoint.model_folder import CONFIG, ModelFolder, sketch_encoder
+from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
 from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
 from bertkit.contracts import Encoder
 from bertkit.data.features import assemble
+from bertkit.encoder_types.building import sketch_encoder
 from bertkit.errors import usage_error
 from bertkit.inference.conversion import Conversion, convert, convert_to_sentence_transformers
 from bertkit.inference.embedding import (

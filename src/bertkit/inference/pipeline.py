@@ -45,10 +45,13 @@ from bertkit.task_types import (
 )
 from bertkit.task_types.input_columns import choose_columns
 from bertkit.task_types.pretraining import PretrainingTask
-from bertkit.task_types.text_task import mean_output
+from bertkit.task_types.text_task import count_truncated, mean_output
 
 _METHODS_OF_ONE_INPUT = ("answer", "choose", "tag")
 """Methods of tasks whose inputs are more than texts or pairs. For ``answer`` and ``choose`` they may be in tables."""
+
+_ROW_SETTINGS = ("max_length", "stride", "max_query")
+"""Settings of a task that say which tokens of an input are in a row."""
 
 Texts = list[str] | list[tuple[str, str]] | list[Text] | DataTable
 
@@ -147,7 +150,9 @@ class Pipeline(EncoderPipeline):
         those of a file.
         """
         task, examples = _read(self, texts)
-        return Results(self.stream(examples, task=task))
+        # The index of a DataFrame or of a Series; that of a list is a method.
+        index = getattr(texts, "index", None)
+        return Results(self.stream(examples, task=task), row_index=None if callable(index) else index)
 
     def logits(self, texts: Sequence[Text] | DataTable) -> NDArray[np.float32]:
         """The outputs (N, C) of the head for N texts, before they become predictions, in the order of ``task.labels``.
@@ -238,6 +243,13 @@ def _require_same(first: Pipeline, other: Pipeline) -> None:
             f"{other.folder} is for {other.task.name} and {first.folder} for {first.task.name}: "
             "they cannot be an ensemble."
         )
+    own, others = first.task.record(), other.task.record()
+    for name in _ROW_SETTINGS:
+        if own.get(name) != others.get(name):
+            raise usage_error(
+                f"{other.folder} has task.{name}={others.get(name)} and {first.folder} {own.get(name)}: they read "
+                "different tokens of a text and cannot be an ensemble."
+            )
 
 
 def _read(pipeline: Pipeline, texts: Sequence[Text] | DataTable) -> tuple[FileTask, list[Any]]:
@@ -266,7 +278,10 @@ def _logits(pipeline: Pipeline, texts: Sequence[Text] | DataTable) -> NDArray[np
     precision = pipeline.runtime.autocast_precision
     outputs = run_examples(pipeline.task_model, task, examples, pipeline.tokenizer, precision=precision)
     name = "value" if isinstance(task, RegressionTask) else "logits"
-    answers = [mean_output(rows, name) for _, _, rows in outputs]
+    answers = []
+    for _, features, rows in outputs:
+        pipeline.num_truncated += count_truncated(features) > 0
+        answers.append(mean_output(rows, name))
     return np.array(answers, dtype=np.float32).reshape(len(answers), max(1, len(task.labels)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -119,10 +120,10 @@ def _split_added_words(folder: ModelFolder, data: PretrainingData) -> dict[int, 
     if tokenizer.fingerprint == base.fingerprint:
         return {}
     if not (isinstance(tokenizer, BaseTokenizer) and isinstance(base, BaseTokenizer) and extends(tokenizer, base)):
+        path = shlex.quote(str(folder.path))
         raise usage_error(
             f"{data.train.corpora[0].folder} was not prepared with the tokenizer of {folder.path}: prepare it with "
-            f"--tokenizer {folder.path}, or add words to that tokenizer with bertkit tokenizer train FILE... --from "
-            f"{folder.path}."
+            f"--tokenizer {path}, or add words to that tokenizer with bertkit tokenizer train FILE... --from {path}."
         )
     new = range(base.vocab_size, tokenizer.vocab_size)
     return {id: base.encode(tokenizer.surface_form(id)[0]).ids or [base.unk_id] for id in new}

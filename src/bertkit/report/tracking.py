@@ -29,7 +29,7 @@ def replay(run: Path, *, follow: bool = False) -> int:
     while True:
         try:
             return _write_events(tensorboard, run, follow)
-        except _LogReplacedError:  # a resume has written it anew, without the steps that it repeats
+        except _LogReplacedError:  # by a resume, without the steps that it repeats
             pass
 
 

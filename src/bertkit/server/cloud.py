@@ -44,7 +44,7 @@ async def invoke(call: Call, body: dict[str, Any]) -> object:
     if "inputs" not in body:
         raise malformed("the body has no `inputs`", "inputs")
     if _is_plain(body) and call.find_model(body.get("model")).tasks[0] == _CLASSIFY:
-        return await tei.predict(call, convert(body, tei.PredictRequest))
+        return await tei.predict(call, convert(huggingface.without_options(body), tei.PredictRequest))
     return await huggingface.dispatch(call, body)
 
 
@@ -54,7 +54,7 @@ async def predict(call: Call, body: dict[str, Any]) -> object:
         raise invalid("the body has no `inputs`; `input` is for /v1/embeddings", "inputs")
     able = any(model.tasks[0] == _CLASSIFY for model in call.service.models.values())
     if _is_plain(body) and body.get("model") is None and able:
-        return await tei.predict(call, convert(body, tei.PredictRequest))
+        return await tei.predict(call, convert(huggingface.without_options(body), tei.PredictRequest))
     return await invoke(call, body)
 
 

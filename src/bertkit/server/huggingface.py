@@ -53,7 +53,7 @@ async def fill_mask(call: Call, request: FillRequest) -> object:
 async def text_classification(call: Call, request: ClassifyRequest) -> object:
     """A list of labels for each text; nested for one text too, because the client takes the first element."""
     model = call.find_model(request.model, "text-classification")
-    texts = check_inputs(request.inputs, call.service.limits)
+    texts = check_inputs(request.texts(), call.service.limits)
     parameters = request.parameters
     activation: Activation | None = parameters.function_to_apply
     lists = await abilities.classify(call, model, texts, activation=activation, truncate=parameters.truncate)
@@ -177,14 +177,19 @@ async def run_task(call: Call, body: dict[str, Any]) -> object:
     if name not in HANDLERS:
         raise ServerError(404, f"no task named {name[:100]}; there are: {', '.join(HANDLERS)}")
     record, handle = HANDLERS[name]
-    return await handle(call, convert(body, record))
+    return await handle(call, convert(without_options(body), record))
 
 
 async def dispatch(call: Call, body: dict[str, Any]) -> object:
     """``POST /`` and ``/models/{model}``: the task that the body is for."""
     model = call.find_model(body.get("model"))
     record, handle = HANDLERS[find_task(model, body)]
-    return await handle(call, convert(body, record))
+    return await handle(call, convert(without_options(body), record))
+
+
+def without_options(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The body without what asks Hugging Face's own service to use its cache or to wait for a model."""
+    return {name: value for name, value in body.items() if name != "options"}
 
 
 def find_task(model: ServedModel, body: Mapping[str, Any]) -> str:
@@ -198,7 +203,7 @@ def find_task(model: ServedModel, body: Mapping[str, Any]) -> str:
                 return task
     elif model.tasks[0] == SIMILARITY:
         return EMBED  # one text has no similarity, but a vector
-    if "candidate_labels" in (parameters or {}) and can_infer(model):
+    if "candidate_labels" in (parameters or {}):
         return ZERO_SHOT
     return model.tasks[0] if "parameters" in body or model.task is not None else EMBED
 

@@ -46,11 +46,29 @@ class ClassifyParameters(Parameters):
     truncate: bool | None = None
 
 
-class ClassifyRequest(Request):
-    """A text, or a list of texts and pairs."""
+class PairOfTexts(Struct, forbid_unknown_fields=True):
+    """A text, and perhaps a second one, as the pipelines of ``transformers`` take them."""
 
-    inputs: str | list[str | tuple[str, str]]
+    text: str
+    text_pair: str | None = None
+
+    def plain(self) -> Text:
+        """The text, or the pair as a tuple."""
+        return self.text if self.text_pair is None else (self.text, self.text_pair)
+
+
+class ClassifyRequest(Request):
+    """A text or a pair, or a list of texts and pairs."""
+
+    inputs: str | PairOfTexts | list[str | tuple[str, str] | PairOfTexts]
     parameters: ClassifyParameters = field(default_factory=ClassifyParameters)
+
+    def texts(self) -> str | list[Text]:
+        """The inputs with pairs as tuples."""
+        if isinstance(self.inputs, str):
+            return self.inputs
+        listed = self.inputs if isinstance(self.inputs, list) else [self.inputs]
+        return [each.plain() if isinstance(each, PairOfTexts) else each for each in listed]
 
 
 class TagParameters(Parameters):

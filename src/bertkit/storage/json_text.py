@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections import Counter
 from typing import Any
@@ -28,6 +29,20 @@ def parse_json(text: str | bytes, *, allow_nan: bool = True, unique_keys: bool =
         )
     except RecursionError as error:
         raise ValueError("its values are nested too deeply") from error
+
+
+def parse_list(text: str) -> Any:
+    """The value of a JSON text, or of a list as Python prints it, which is what pandas writes into a CSV file.
+
+    Raises ValueError, as ``parse_json`` does for JSON.
+    """
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            raise error from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Literal, NamedTuple
 
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table, require_text
-from bertkit.storage.json_text import parse_json
+from bertkit.storage.json_text import parse_list
 from bertkit.task_types.columns import ID_NAMES
 from bertkit.task_types.task_files import Columns
 
@@ -111,11 +112,11 @@ def read_choice_cells(table: Table, columns: Columns, choices: Sequence[str]) ->
 
 def _read_list(cell: str, where: str) -> tuple[str, ...]:
     try:
-        texts = parse_json(cell)
+        texts = parse_list(cell)
     except ValueError as error:
-        raise data_error(f'{where}: the choices are "{cell[:40]}", not a JSON list ({error}).') from error
+        raise data_error(f'{where}: the choices are "{shorten(cell, 60)}", not a list ({error}).') from error
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise data_error(f'{where}: the choices are {cell[:40]}, not a list of texts such as ["one", "two"].')
+        raise data_error(f'{where}: the choices are {shorten(cell, 60)}, not a list of texts such as ["one", "two"].')
     return tuple(text.strip() for text in texts)
 
 

@@ -26,7 +26,7 @@ _SAMPLE_LINES = 50
 class Sentence:
     """``line`` is that of the first word, or with ``one_line`` of all; ``tags`` are as in the file, () without tags.
 
-    ``id`` is empty where the file has none.
+    ``id`` is empty where the file has none, and ``source`` is the text that the words were split from, if there is one.
     """
 
     line: int
@@ -35,6 +35,7 @@ class Sentence:
     tags: tuple[str, ...]
     one_line: bool = False
     id: str = ""
+    source: str | None = None
 
     def line_of(self, word: int) -> int:
         """The line of the word with this index."""

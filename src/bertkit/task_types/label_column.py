@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from bertkit.errors import data_error
+from bertkit.task_types.conll_files import is_tag
 from bertkit.task_types.labels import (
     SEPARATORS,
     Labels,
@@ -28,6 +29,8 @@ _MOST_WHOLE_NUMBERS = 20
 """More different whole numbers than this are a quantity and not classes."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+
+_PERCENTAGE = re.compile(r"[+-]?\d+([.,]\d+)?\s*%")
 
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}([,. '\u2019\u00a0\u202f]\d{3})+(\.\d+)?")
 
@@ -67,6 +70,11 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
             f'{path}: the values of column "{columns.label}", such as {next(iter(labels.counts))}, look like numbers '
             "with a decimal comma. Write them with a point, or say that they are classes (--kind classes)."
         )
+    if labels.counts and all(map(_PERCENTAGE.fullmatch, labels.counts)):
+        raise data_error(
+            f'{path}: the values of column "{columns.label}", such as {next(iter(labels.counts))}, look like per cent. '
+            "Write them without the sign, or say that they are classes (--kind classes)."
+        )
     grouped = [label for label in labels.counts if _THOUSANDS.fullmatch(label)]
     if grouped and are_numbers(labels.counts.keys() - set(grouped)):
         raise data_error(
@@ -80,6 +88,12 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
         return "labels"
     if sum(are_numbers([label]) for label in labels.counts) > max(_MOST_WHOLE_NUMBERS, 0.9 * distinct):
         return "number"  # the few that are not numbers are reported as errors when they are read
+    if any(label.startswith("B-") for label in labels.counts) and all(map(is_tag, labels.counts)):
+        raise data_error(
+            f'{path}: column "{columns.label}" has tags of words. Write the words and their tags as a .conll, with an '
+            "empty line between sentences, or as lists, tokens and ner_tags, in a .jsonl; or, for words alone, say "
+            "that they are classes (--kind classes)."
+        )
     if distinct > max(_MOST_WHOLE_NUMBERS, labels.counts.total() // 2):
         raise data_error(
             f'{path}: column "{columns.label}" has {distinct:,} different values in {labels.counts.total():,} rows. '

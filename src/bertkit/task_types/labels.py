@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.lines import at_row
-from bertkit.storage.json_text import parse_json
+from bertkit.storage.json_text import parse_list
 from bertkit.task_types.task_files import Cells
 
 _RARE = 50
@@ -96,11 +96,11 @@ def read_labels(cell: str, separator: str, where: str) -> list[str]:
     """The labels in a cell: a JSON list, or the parts between separators."""
     if cell.startswith("["):
         try:
-            names = parse_json(cell)
+            names = parse_list(cell)
         except ValueError as error:
-            raise data_error(f"{where}: {cell[:99]} is not a JSON list ({error}).") from error
-        if not all(isinstance(name, str | int | float) for name in names):
-            raise data_error(f"{where}: {cell[:99]} is not a JSON list of labels.")
+            raise data_error(f"{where}: {cell[:99]} is not a list of labels ({error}).") from error
+        if not isinstance(names, list) or not all(isinstance(name, str | int | float) for name in names):
+            raise data_error(f'{where}: {cell[:99]} is not a list of labels. Write ["one", "two"].')
         return [str(name).strip() for name in names]
     return [name for part in cell.split(separator) if (name := part.strip())]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,7 +19,7 @@ from bertkit.metrics.labels import macro_f1, micro_f1, score_labels, subset_accu
 from bertkit.objectives.multi_label import MultiLabelClassification
 from bertkit.ranges import PositiveFloat, Share
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
-from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_labels
+from bertkit.task_types.baselines import BAG_OF_WORDS, BEST_SINGLE, most_frequent, predict_labels
 from bertkit.task_types.class_weights import balance_labels, check_weights, list_weights, parse_weights
 from bertkit.task_types.labels import SEPARATORS, check_distinct, fold_label, read_labels, write_labels
 from bertkit.task_types.text_reader import Answer, TextExample
@@ -28,7 +29,6 @@ from bertkit.task_types.text_task import (
     count_truncated,
     mean_output,
     parse_class,
-    predict_most_frequent,
     prediction_record,
     predictions_of,
 )
@@ -115,9 +115,19 @@ class MultiLabelTask(TextTask):
         return task, [replace(each, label=task._reached(each.scores)) for each in predictions]
 
     def baselines(self) -> Mapping[str, BaselineMethod[TextExample, Prediction]]:
-        """The most frequent combination of labels, and a logistic regression for each label on a bag of words."""
+        """The labels that are best for every text, and a logistic regression for each label on a bag of words."""
         by_label = partial(predict_labels, labels=self.labels)
-        return {MOST_FREQUENT: predict_most_frequent, BAG_OF_WORDS: predictions_of(by_label)}
+        return {BEST_SINGLE: self._predict_best_single, BAG_OF_WORDS: predictions_of(by_label)}
+
+    def _predict_best_single(self, train: Sequence[TextExample], dev: Sequence[TextExample]) -> list[Prediction]:
+        """The labels with the best score on train of all that may be given to every text: the most frequent
+        combination, or the most frequent labels, as many as score best."""
+        gold = [_labels(example.label) for example in train]
+        counts = Counter(label for labels in gold for label in labels)
+        ranked = sorted(self.labels, key=lambda label: -counts[label])
+        candidates = [most_frequent(gold), *(tuple(ranked[:count]) for count in range(len(ranked) + 1))]
+        best = max(candidates, key=lambda labels: self.score_answers(self.metric, gold, [labels] * len(gold)))
+        return [Prediction(best)] * len(dev)
 
     def describe(self, example: TextExample, prediction: Prediction) -> AnswerRecord:
         """``id``, ``label`` with the labels that apply, and the ``scores`` of all."""

@@ -12,6 +12,7 @@ from bertkit.task_types.held_out import describe_overlap, hash_texts, hold_out
 from bertkit.task_types.reader import Reader
 from bertkit.task_types.squad_files import (
     COLUMNS,
+    Fault,
     Faults,
     SpanExample,
     describe_faults,
@@ -19,6 +20,9 @@ from bertkit.task_types.squad_files import (
     read_questions,
 )
 from bertkit.task_types.task_files import Columns
+
+_FAULTS_OF_INPUT: tuple[Fault, ...] = ("repeated", "blank", "empty")
+"""Those of questions that are to be answered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +49,7 @@ class QuestionReader(Reader[SpanExample]):
         """The number of questions in a file, and what is wrong with them."""
         faults = Faults()
         count = sum(1 for _ in make_ids_unique(read_questions(path, faults), faults))
-        return count, describe_faults(path.name, Faults({kind: faults[kind] for kind in ("repeated", "empty")}))
+        return count, describe_faults(path.name, Faults({kind: faults[kind] for kind in _FAULTS_OF_INPUT}))
 
     def read_line(self, name: str, line: str) -> SpanExample:
         """A JSON object with ``question`` and ``context``, or the two with a tab between them."""

@@ -7,11 +7,13 @@ cases, and the question stays in an evaluation.
 from __future__ import annotations
 
 import json
+import re
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Literal, NamedTuple
 
 from bertkit.errors import BertkitError, count_of, data_error, did_you_mean, verb_of
@@ -21,7 +23,9 @@ from bertkit.formats.tables import Table, require_text
 from bertkit.storage.json_text import parse_json
 from bertkit.task_types.task_files import Columns
 
-Fault = Literal["moved", "not found", "repeated", "empty", "contradictory", "unmarked", "without answer"]
+Fault = Literal[
+    "moved", "found", "not found", "repeated", "blank", "empty", "contradictory", "unmarked", "without answer"
+]
 Faults = Counter[Fault]
 
 COLUMNS = Columns(first="question", second="context", label="answer", id="id")
@@ -115,9 +119,11 @@ def describe_faults(split: str, faults: Faults) -> list[str]:
     sentences: Mapping[Fault, str] = {
         "moved": "{answers} of {split} {were} not where the file says and {were} moved to the only place where the "
         "text occurs",
-        "not found": "{answers} of {split} {are} not in the context, or more than once and not where the file says: "
-        "not trained on, and counted by an evaluation",
+        "found": "{answers} of {split} {have} no place in the file and {were} found where the text occurs, once",
+        "not found": "{answers} of {split} {are} not in the context, or more than once and without a right place in "
+        "the file: not trained on, and counted by an evaluation",
         "repeated": "{questions} of {split} {have} the id of another one, and {are} named ID#2, ID#3, ...",
+        "blank": "{questions} of {split} {are} empty",
         "empty": "{questions} of {split} {have} an empty context",
         "contradictory": "{questions} of {split} {are} marked as impossible and {have} answers: not trained on, and an "
         "evaluation expects the answers",
@@ -162,16 +168,16 @@ def has_question_columns(table: Table) -> bool:
 
 def _repair(example: SpanExample, faults: Faults) -> SpanExample:
     """The example with each answer at its place in the context."""
+    faults["blank"] += not example.question.strip()
     faults["empty"] += not example.context.strip()
     faults["contradictory"] += example.contradicts_itself
     faults["unmarked"] += example.answers == () and not example.impossible
     if not example.answers:
         return example
     placed = tuple(_place(answer, example.context) for answer in example.answers)
-    if placed == example.answers:
-        return example
     for before, after in zip(example.answers, placed, strict=True):
-        faults["moved"] += before != after and after.is_placed
+        faults["moved"] += before.is_placed and before != after and after.is_placed
+        faults["found"] += not before.is_placed and after.is_placed
         faults["not found"] += not after.is_placed
     return replace(example, answers=placed)
 
@@ -225,6 +231,8 @@ def _question(record: object, context: str, place: str) -> SpanExample:
 
 def _answer(record: object, place: str) -> Answer:
     text, start = _text(record, "text", place), _field(record, "answer_start", place)
+    if isinstance(start, float) and start.is_integer():  # as pandas writes a column in which one number is missing
+        start = int(start)
     if not isinstance(start, int):
         raise data_error(f'{place}: "answer_start" is {start!r}, not a whole number.')
     return Answer(text, start)
@@ -271,13 +279,19 @@ def _read_table(path: Path) -> Iterator[SpanExample]:
 
 
 def _answers_of_datasets(cell: str, place: str) -> Iterator[Answer]:
-    """The answers in an object of two lists, ``text`` and ``answer_start``; no text is no answer."""
+    """The answers in an object of two lists, ``text`` and ``answer_start``, or in a list of objects with both.
+
+    No text is no answer.
+    """
     try:
         record = parse_json(cell)
     except ValueError:
         record = None
+    if isinstance(record, list):
+        return (_answer(each, f"{place}, answers[{n}]") for n, each in enumerate(record))
     if not isinstance(record, dict):
-        raise data_error(f'{place}: "answers" is {cell[:40] or "empty"}, not an object with "text" and "answer_start".')
+        found = shorten(cell, 60) or "empty"
+        raise data_error(f'{place}: "answers" is {found}, not an object with "text" and "answer_start".')
     texts, starts = (_list(record, name, f"{place}, answers") for name in ("text", "answer_start"))
     if len(texts) != len(starts):
         raise data_error(f"{place}: answers has {len(texts)} texts and {len(starts)} places.")
@@ -288,6 +302,7 @@ def _answers_of_datasets(cell: str, place: str) -> Iterator[Answer]:
 def _offset(cell: str, path: Path, line: int) -> int:
     if not cell.strip():
         return _NOT_FOUND
-    if not cell.strip().isdecimal():
+    found = re.fullmatch(r"(\d+)(\.0*)?", cell.strip())  # pandas writes 3.0 where another row has no number
+    if not found:
         raise data_error(f'{at_row(path, line)}: answer_start is "{cell}", not a whole number.')
-    return int(cell)
+    return int(found[1])

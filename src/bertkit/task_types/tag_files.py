@@ -1,4 +1,5 @@
-"""Sentences with tags in a file of either form: columns as in CoNLL's files, or two lists per row of a table."""
+"""Sentences with tags in a file of any form: columns as in CoNLL's files, or two lists, or a text with spans of
+characters, per row of a table."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from bertkit.formats.tables import Structure, Table
 from bertkit.storage.json_text import parse_json
 from bertkit.task_types.columns import find_id
 from bertkit.task_types.conll_files import Sentence, has_tag_columns, is_tag, read_columns
+from bertkit.task_types.entity_spans import find_spans, find_texts, read_texts
 
 _LIST_SUFFIXES = (".json", ".jsonl", ".ndjson", ".parquet")
 """Tables whose cells can be lists."""
@@ -32,13 +34,11 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
     if not _is_table(path):
         yield from read_columns(path, tagged=tagged)
         return
-    table = _open_lists(path)
-    columns = _find_columns(table) if table else []
-    if table is None or len(columns) < 1 + tagged:
-        raise data_error(
-            f"{path} is a table. Words are read from columns without a header, as in a .conll, or from lists in "
-            f'the columns "{_WORDS[0]}" and "{_TAGS[0]}" of a .jsonl, and texts from lines of a .txt.'
-        )
+    table = Table(path)
+    columns = _find_columns(table)
+    if len(columns) < 1 + tagged:
+        yield from _read_texts(table, tagged=tagged)
+        return
     used = columns[: 1 + tagged]
     id_column = find_id(table.columns)
     for document, row in enumerate(table.rows(*used, *([id_column] if id_column else []))):
@@ -53,21 +53,30 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
             yield Sentence(row.line, document, words, tags, one_line=True, id=row.cells[-1] if id_column else "")
 
 
+def _read_texts(table: Table, *, tagged: bool) -> Iterator[Sentence]:
+    """The texts of a table without lists of words, with their entities as spans of characters if they are tagged."""
+    text, spans = find_texts(table), find_spans(table) if tagged else None
+    if text is None or (tagged and spans is None):
+        raise data_error(
+            f"{table.path} is a table. Words are read from columns without a header, as in a .conll, or from lists in "
+            f'the columns "{_WORDS[0]}" and "{_TAGS[0]}" of a .jsonl; texts from its column "text", with "entities" as '
+            '[[0, 5, "PER"]], or from lines of a .txt.'
+        )
+    yield from read_texts(table, text, spans)
+
+
 def holds_tags(path: Path, encoding: str | None = None) -> bool:
-    """Whether a file has words with tags, by the end of its name, its columns or its first lines."""
+    """Whether a file has words with tags, or texts with spans, by the end of its name, its columns or first lines."""
     if not _is_table(path):
         return has_tag_columns(path, encoding)
-    table = _open_lists(path)
-    return table is not None and len(_find_columns(table)) > 1
+    if not (suffix_of(path) in _LIST_SUFFIXES or is_dataset(path)):
+        return False  # its cells can be no lists
+    table = Table(path)
+    return len(_find_columns(table)) > 1 or find_spans(table) is not None
 
 
 def _is_table(path: Path) -> bool:
     return suffix_of(path) in _TABLE_SUFFIXES or is_dataset(path)
-
-
-def _open_lists(path: Path) -> Table | None:
-    """A table whose cells can be lists; None for another."""
-    return Table(path) if suffix_of(path) in _LIST_SUFFIXES or is_dataset(path) else None
 
 
 def _find_columns(table: Table) -> list[str]:

@@ -14,14 +14,11 @@ from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_line, open_lines
 from bertkit.metrics.entities import SCHEMES, convert
 from bertkit.task_types.conll_files import COLUMNS, Sentence
+from bertkit.task_types.entity_spans import split_words
 from bertkit.task_types.held_out import describe_overlap, hold_out
 from bertkit.task_types.reader import Reader
 from bertkit.task_types.tag_files import read_sentences
 from bertkit.task_types.task_files import Columns
-from bertkit.text.marks import words_regex
-
-_PUNCTUATION = r"|[^\w\s]"
-"""A mark of punctuation is a word of its own."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,8 @@ class TagReader(Reader[TagExample]):
             yield from self._read(path, tagged=True)
 
     def read(self, path: Path) -> Iterator[TagExample]:
-        """Sentences in columns, of which the first is the word, in lists, or a text per line of a ``.txt`` file."""
+        """Sentences in columns, of which the first is the word, in lists, in a column ``text``, or in the lines of a
+        ``.txt`` file."""
         if suffix_of(path) != ".txt":
             yield from self._read(path, tagged=False)
             return
@@ -78,7 +76,7 @@ class TagReader(Reader[TagExample]):
 
     def read_line(self, name: str, line: str) -> TagExample:
         """A text, split into words at spaces and around punctuation."""
-        return TagExample(name, tuple(words_regex(_PUNCTUATION).findall(line)), source=line)
+        return TagExample(name, split_words(line), source=line)
 
     def columns_of(self, path: Path) -> Columns:
         """The first and the last column."""
@@ -120,6 +118,7 @@ class TagReader(Reader[TagExample]):
                     self._tags(sentence, path) if tagged else None,
                     tuple(words[max(0, start - self.context) : start]),
                     tuple(words[end : end + self.context]),
+                    sentence.source,
                 )
                 start = end
 

@@ -91,8 +91,9 @@ class TextReader(Reader[TextExample]):
         train = self._labelled_with_notes("train", notes)
         dev = self._labelled_with_notes("dev", notes) if "dev" in self.files.splits else []
         if self.heldout:
-            share = f"{self.heldout:.0%} of every class, "
-            notes.append(describe_held_out(train, hold_out(train, self.heldout)[1], share=share))
+            share = f"{self.heldout:.0%} of every class, at least one, "
+            by_class = any(not isinstance(example.label, float) for example in train)
+            notes.append(describe_held_out(train, hold_out(train, self.heldout)[1], share=share if by_class else ""))
         return notes + describe_overlap(train, dev)
 
     def _labelled_with_notes(self, split: str, notes: list[str]) -> list[TextExample]:

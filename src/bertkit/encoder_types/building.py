@@ -1,0 +1,47 @@
+"""Encoders without weights, and larger ones with the weights of a smaller one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from bertkit.contracts import Encoder
+from bertkit.encoder_types.spec import EncoderSpec
+
+
+def sketch_encoder(spec: EncoderSpec, config: Any) -> Encoder:
+    """An encoder on the meta device: its sizes without its weights."""
+    with torch.device("meta"), _SkipNormalInit():
+        encoder: Encoder = spec.encoder(config)
+    return encoder
+
+
+class _SkipNormalInit(TorchFunctionMode):
+    """Skips ``normal_``: ``nn.Embedding`` calls it, and on the meta device it imports 800 modules in 2 s."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        kwargs = kwargs or {}
+        return kwargs["tensor"] if func is nn.init.normal_ else func(*args, **kwargs)
+
+
+def enlarge(encoder: Any, **changes: int) -> Any:
+    """A larger network of the same kind, with ``changes`` to its configuration.
+
+    It has the weights of ``encoder``; rows that a longer table adds, and new parameters, are initialised.
+    """
+    larger = type(encoder)(replace(encoder.config, **changes))
+    weights = larger.state_dict()
+    for name, weight in encoder.state_dict().items():
+        weights[name][: len(weight)] = weight
+    return larger

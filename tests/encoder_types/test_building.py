@@ -1,0 +1,22 @@
+"""Encoders without weights, and larger ones."""
+
+from __future__ import annotations
+
+import torch
+
+from bertkit.encoder_types.building import enlarge, sketch_encoder
+from bertkit.encoders.gpt import SPEC, tiny
+
+
+def test_an_enlarged_encoder_keeps_its_weights() -> None:
+    old = tiny()
+    new = enlarge(old, vocab_size=old.config.vocab_size + 7)
+    assert len(new.embeddings.word.weight) == len(old.embeddings.word.weight) + 7
+    assert all(torch.equal(new.state_dict()[name][: len(weight)], weight) for name, weight in old.state_dict().items())
+
+
+def test_a_sketch_has_the_shapes_and_no_weights() -> None:
+    real = tiny()
+    sketch = sketch_encoder(SPEC, real.config)
+    assert all(weight.is_meta for weight in sketch.parameters())
+    assert [each.shape for each in sketch.parameters()] == [each.shape for each in real.parameters()]

@@ -1,0 +1,83 @@
+"""Entities as spans of characters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from bertkit.errors import BertkitError
+from bertkit.task_types import TaggingTask
+from bertkit.task_types.entity_spans import Span, split_words, tag_words
+from bertkit.task_types.user_tables import guess
+
+TEXT = "Ada Byron came to Old-York, Ada said."
+SPANS = [[0, 9, "PER"], [18, 26, "LOC"], [28, 31, "PER"]]
+TAGS = ("B-PER", "I-PER", "O", "O", "B-LOC", "I-LOC", "I-LOC", "O", "B-PER", "O", "O")
+
+
+def write(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "spans"),
+    [
+        ("entities", SPANS),
+        ("label", SPANS),
+        ("spans", [{"start": start, "end": end, "label": type} for start, end, type in SPANS]),
+        ("labels", [{"start": start, "end": end, "type": type, "text": "x"} for start, end, type in SPANS]),
+    ],
+)
+def test_the_layouts_of_other_programs_are_words_with_tags(tmp_path: Path, name: str, spans: object) -> None:
+    rows = [
+        {"id": 7, "text": "No one.", name: []},
+        {"id": 8, "text": TEXT, name: spans},
+        {"id": 9, "text": "", name: []},
+    ]
+    task = guess(write(tmp_path / "t.jsonl", rows)).task
+    assert isinstance(task, TaggingTask)
+    assert task.labels == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
+    first, second = task.reader.rows("train")
+    assert (first.id, first.label) == ("7", ("O", "O", "O"))
+    assert (second.id, second.label, second.first) == ("8", TAGS, TEXT)
+    assert [second.places[word] for word in (0, 4)] == [(0, 3), (18, 21)]
+
+
+def test_new_texts_need_no_entities(tmp_path: Path) -> None:
+    task = guess(write(tmp_path / "t.jsonl", [{"text": TEXT, "entities": SPANS}])).task
+    (tmp_path / "new.csv").write_text(f'id,text\n3,"{TEXT}"\n', encoding="utf-8")
+    (example,) = task.reader.read(tmp_path / "new.csv")
+    assert (example.id, example.label, example.words) == ("3", None, split_words(TEXT))
+
+
+def test_a_word_belongs_to_an_entity_that_covers_a_part_of_it() -> None:
+    words = split_words("two NewYorkers")
+    assert tag_words("two NewYorkers", words, [Span(4, 11, "LOC")], "here") == ("O", "B-LOC")
+
+
+def test_two_entities_side_by_side_are_two() -> None:
+    assert tag_words("Ada Ben", ("Ada", "Ben"), [Span(4, 7, "PER"), Span(0, 3, "PER")], "here") == ("B-PER", "B-PER")
+
+
+@pytest.mark.parametrize(
+    ("spans", "message"),
+    [
+        ([[0, 9, "PER"], [4, 9, "PER"]], r"line 1: \[0, 9, 'PER'\] and \[4, 9, 'PER'\] overlap"),
+        ([[9, 10, "PER"]], r"line 1: the entity \[9, 10, 'PER'\] has no word"),
+        ([[30, 99, "PER"]], r"line 1: the entity \[30, 99, 'PER'\] is not inside of its text of 37 characters"),
+        ([[3, 3, "PER"]], "is not inside of its text"),
+    ],
+)
+def test_a_wrong_span_is_an_error_with_its_line(tmp_path: Path, spans: object, message: str) -> None:
+    with pytest.raises(BertkitError, match=message):
+        guess(write(tmp_path / "t.jsonl", [{"text": TEXT, "entities": spans}]))
+
+
+def test_a_row_with_another_value_is_named(tmp_path: Path) -> None:
+    rows = [{"text": TEXT, "entities": SPANS}] * 100 + [{"text": TEXT, "entities": [["Ada", "PER"]]}]
+    with pytest.raises(BertkitError, match=r'line 101: "entities" is \[\["Ada", "PER"\]\], not a list of spans'):
+        guess(write(tmp_path / "t.jsonl", rows))
