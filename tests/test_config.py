@@ -90,6 +90,11 @@ JSON = """{
 }"""
 
 
+def test_settings_of_a_dictionary_are_those_of_the_same_words() -> None:
+    words = config.apply(JOB, config.parse_settings(["network.width=13", "network.heads=13"]))
+    assert config.apply(JOB, config.parse_settings({"network.width": 13, "network.heads": 13})) == words
+
+
 @pytest.mark.parametrize(
     ("name", "text", "lines"), [("run.toml", TOML, (2, 5, 6, 9)), ("run.json", JSON, (2, 4, 4, 6))]
 )

@@ -106,8 +106,10 @@ def from_json(kind: type[Record], value: object, *, source: str = "the record") 
         raise data_error(f"{source}: {str(error).rstrip('.')}.") from error
 
 
-def parse_settings(assignments: Iterable[str], origin: str = "--set") -> list[Setting]:
-    """Settings from ``path.to.field=value``, as typed on the command line."""
+def parse_settings(assignments: Iterable[str] | Mapping[str, object], origin: str = "--set") -> list[Setting]:
+    """Settings from ``path.to.field=value``, as typed on the command line, or from a dictionary of values by path."""
+    if isinstance(assignments, Mapping):
+        return [Setting(path, value, origin) for path, value in assignments.items()]
     settings = []
     for assignment in assignments:
         path, equals, value = assignment.partition("=")

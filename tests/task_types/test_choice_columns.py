@@ -68,6 +68,23 @@ def test_json_lists_may_differ_in_length(tmp_path: Path) -> None:
     ]
 
 
+def test_the_lists_of_arc_are_choices(tmp_path: Path) -> None:
+    choices = {"text": ["small", "large"], "label": ["A", "B"]}
+    (tmp_path / "t.jsonl").write_text(json.dumps({"question": "q", "choices": choices, "answerKey": "B"}) + "\n")
+    (example,) = guess(tmp_path / "t.jsonl").task.reader.rows("train")
+    assert (example.choices, example.label) == (("small", "large"), 1)
+
+
+def test_a_row_of_a_csv_may_have_fewer_choices(tmp_path: Path) -> None:
+    rows = [("q", "a", "b", "", "1"), ("r", "c", "d", "e", "2")]
+    found = guess(write_csv(tmp_path / "t.csv", ["prompt", "choice0", "choice1", "choice2", "label"], *rows))
+    assert "(2 to 3 each)" in found.sentence
+    assert [(each.choices, each.label) for each in found.task.reader.rows("train")] == [
+        (("a", "b"), 1),
+        (("c", "d", "e"), 2),
+    ]
+
+
 def test_a_list_is_no_prompt(tmp_path: Path) -> None:
     record = {"prompt": ["p", "q"], "choices": ["a", "b"], "label": 0}
     (tmp_path / "t.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")

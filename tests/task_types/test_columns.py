@@ -87,7 +87,7 @@ def test_an_object_is_no_text(here: Path) -> None:
 def test_two_possible_label_columns_are_an_error(here: Path) -> None:
     rows = [f"{sentence(row)},{label},{'en' if row % 2 else 'fr'}" for row, (_, _, label) in enumerate(reviews())]
     (here / "t.csv").write_text("\n".join(["review,verdict,language", *rows]), encoding="utf-8")
-    fails("the label may be verdict or language. Name it: --label COLUMN", WRONG_USAGE, here / "t.csv")
+    fails("the label may be verdict or language. Name it: --label COLUMN. Several labels", WRONG_USAGE, here / "t.csv")
 
 
 def test_a_class_with_the_name_of_its_column_is_an_error(here: Path) -> None:

@@ -32,7 +32,3 @@ def search(options: SearchOptions, *, json: bool, verbosity: Verbosity) -> None:
         show_table(("row", "cosine"), [(each.row, each.score) for each in found])
     else:
         show_table(("row", "cosine", "text"), [(each.row, each.score, each.text) for each in found])
-    verbosity.say(
-        "the search is exact and reads every vector: for millions of vectors, or many queries per second, use a vector "
-        "database."
-    )

@@ -75,7 +75,7 @@ def _columns_of(table: object) -> list[object]:
     """The columns of a mapping, of a pandas or polars DataFrame, or of a Hugging Face Dataset; else nothing."""
     if isinstance(table, Mapping):
         return list(table)
-    columns = getattr(table, "columns", getattr(table, "column_names", ()))
+    columns = getattr(table, "column_names", getattr(table, "columns", ()))
     return list(columns) if isinstance(columns, Iterable) else []
 
 

@@ -90,8 +90,8 @@ class TaskTrainingOptions(ModelJobOptions):
     """Distil: train on the probabilities of this larger model too, which was fine-tuned for the same classes."""
     unlabelled: TableFile | None = None
     """For --teacher: a file of more texts, whose labels are not needed."""
-    set: Sequence[str] = ()
-    """Any settings, such as schedule.warmup=0.06."""
+    set: Sequence[str] | Mapping[str, object] = ()
+    """Any settings, such as schedule.warmup=0.06. In Python also a dictionary, such as {"schedule.warmup": 0.06}."""
 
 
 @dataclass(frozen=True, kw_only=True)

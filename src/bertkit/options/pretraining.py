@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -57,7 +57,7 @@ class PretrainOptions(ModelJobOptions):
     """Shard weights and optimizer state over the processes of torchrun (FSDP2), for models that do not fit on one."""
     config: InputFile | None = None
     """TOML or JSON file with any settings of the run; options take precedence over it."""
-    set: Sequence[str] = ()
-    """Any settings, such as optimizer.beta2=0.98 task.masking.whole_word=true."""
+    set: Sequence[str] | Mapping[str, object] = ()
+    """Any settings, such as optimizer.beta2=0.98 task.masking.whole_word=true. In Python also a dictionary."""
     plan: bool = False
     """Show parameters, memory, tokens and time without training."""

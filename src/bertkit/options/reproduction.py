@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bertkit.options.inputs import InputFile, InputPath
@@ -29,7 +29,7 @@ class ReproduceOptions(ModelJobOptions):
     """Text files to pre-train on. [default: enwiki* and books/* in DATA/corpora]"""
     vectors: InputFile | None = None
     """Word vectors in GloVe's text format. [default: trained on the corpus]"""
-    set: Sequence[str] = ()
+    set: Sequence[str] | Mapping[str, object] = ()
     """Settings of the scale, such as steps=2000 limit=1000 seeds=2."""
     engine: Engine = "local"
     """Train on this machine, or in one process per GPU or core of a Ray cluster whose nodes have bertkit and the same

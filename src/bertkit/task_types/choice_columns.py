@@ -99,6 +99,8 @@ def read_choice_cells(table: Table, columns: Columns, choices: Sequence[str]) ->
         for name in filter(None, (columns.first, columns.second)):
             require_text(cells[name], name, table.path, row.line)
         texts = tuple(cells[name].strip() for name in choices)
+        while len(texts) > 2 and not texts[-1]:  # a row may have fewer choices than there are columns
+            texts = texts[:-1]
         yield ChoiceCells(
             path=table.path,
             line=row.line,
@@ -115,6 +117,8 @@ def _read_list(cell: str, where: str) -> tuple[str, ...]:
         texts = parse_list(cell)
     except ValueError as error:
         raise data_error(f'{where}: the choices are "{shorten(cell, 60)}", not a list ({error}).') from error
+    if isinstance(texts, dict) and "text" in texts:  # as ARC has them: the other list are letters or numbers in order
+        texts = texts["text"]
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise data_error(f'{where}: the choices are {shorten(cell, 60)}, not a list of texts such as ["one", "two"].')
     return tuple(text.strip() for text in texts)

@@ -191,7 +191,10 @@ def _label_by_content(path: Path, profiles: Sequence[_Profile], rows: int) -> st
         return likely[0]
     if likely:
         names = list_names(likely).replace(", ", " or ")
-        raise usage_error(f"{path}: the label may be {names}. Name it: --label COLUMN.")
+        raise usage_error(
+            f"{path}: the label may be {names}. Name it: --label COLUMN. Several labels per text are in one column, "
+            "such as long;dull."
+        )
     numbers = [each.name for each in profiles if each.is_measured and each.name.casefold() not in ID_NAMES]
     if len(numbers) == 1:
         return numbers[0]
