@@ -78,7 +78,7 @@ def test_the_grid_may_be_a_dictionary(workspace: Path, tmp_path: Path) -> None:
 
 
 def test_an_option_cannot_be_given_and_varied(workspace: Path, tmp_path: Path) -> None:
-    with pytest.raises(BertkitError, match="lr is in --grid and an option of its own"):
+    with pytest.raises(BertkitError, match="lr is in --grid and has a value of its own"):
         api.tune(
             workspace / "reviews.csv",
             model=workspace / "run",

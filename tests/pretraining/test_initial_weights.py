@@ -10,7 +10,7 @@ import torch
 from bertkit.data import cooccurrence
 from bertkit.encoders import elmo, modernbert
 from bertkit.encoders.bert import BertConfig, size
-from bertkit.errors import BertkitError
+from bertkit.errors import BertkitError, usage_error
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.pretraining import initial_weights, job
@@ -108,7 +108,7 @@ def test_an_encoder_without_a_table_of_tokens_is_refused() -> None:
 
 def test_a_read_only_data_folder_is_no_problem(counted: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path, write: object) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
+        raise usage_error(f"cannot write {path}: Permission denied.")  # as write_file says it
 
     monkeypatch.setattr(initial_weights, "write_file", refuse)
     corpus = PretrainingData.open(counted).train

@@ -78,7 +78,7 @@ def test_a_job_has_all_steps_and_a_report_on_its_rows(run: PretrainRun) -> None:
     job = build_job(run)
     assert (job.done, job.total) == (0, 10)
     assert job.report.examples_per_epoch == len(job.phases[0].source)
-    assert set(job.identity) == {"run", "corpus"}
+    assert set(job.identity) == {"run", "corpus", "also_evaluate"}
 
 
 def test_the_model_has_the_objectives_of_the_task(run: PretrainRun) -> None:

@@ -221,9 +221,13 @@ class ModelFolder:
 
 def _count_embeddings(folder: ModelFolder) -> int | None:
     """How many embeddings the encoder needs, if that is more than the file has; None for most."""
-    if not folder.spec.huggingface.extra_tokens or folder.tokenizer.vocab_size <= folder.config.vocab_size:
+    if not folder.spec.huggingface.extra_tokens:
         return None
-    return folder.tokenizer.vocab_size
+    try:
+        vocab_size = folder.tokenizer.vocab_size
+    except BertkitError:  # reported where the tokenizer is needed: the encoder alone reads ids
+        return None
+    return vocab_size if vocab_size > folder.config.vocab_size else None
 
 
 def _with_all_tokens(folder: ModelFolder, encoder: Encoder) -> Encoder:

@@ -139,8 +139,10 @@ def prune(folder: Path, keep: int) -> None:
     These are read and checked first, so that the last intact checkpoint is never deleted.
     """
     assert keep >= 1
-    kept = 0
-    for path in reversed(checkpoints(folder)):
+    kept, found = 0, checkpoints(folder)
+    if len(found) <= keep:
+        return
+    for path in reversed(found):
         if kept == keep:
             remove_folder(path)
         else:

@@ -120,6 +120,8 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
             if folder.writes:
                 folder.delete_records(lambda record: bool(record["step"] > job.state.step))
                 folder.note(**job.identity)
+                # The last start may have been killed between saving a checkpoint and deleting the oldest.
+                store.prune(folder.checkpoints, run.keep_checkpoints)
             return _train(job, folder, interrupts, progress)
 
 

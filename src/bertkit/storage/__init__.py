@@ -1,1 +1,1 @@
-"""Files that survive crashes: atomic writes, locks and checksums."""
+"""Files that survive crashes: atomic writes, locks and checksums; and processes that may die while they write them."""

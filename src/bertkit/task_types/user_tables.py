@@ -300,7 +300,7 @@ def _describe(table: Table, columns: Columns, column: LabelColumn) -> str:
 
 
 def _describe_unread(table: Table, used: Collection[str]) -> str:
-    others = [name for name in table.columns if name not in used]
+    others = [name for name in table.columns if name and name not in used]  # pandas writes its index without a name
     return f"; not read: {list_names(others)}" if others else ""
 
 
