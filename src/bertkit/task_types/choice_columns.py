@@ -117,7 +117,7 @@ def _read_list(cell: str, where: str) -> tuple[str, ...]:
         texts = parse_list(cell)
     except ValueError as error:
         raise data_error(f'{where}: the choices are "{shorten(cell, 60)}", not a list ({error}).') from error
-    if isinstance(texts, dict) and "text" in texts:  # as ARC has them: the other list are letters or numbers in order
+    if isinstance(texts, dict) and "text" in texts:  # as in ARC, beside the list of their letters or numbers
         texts = texts["text"]
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise data_error(f'{where}: the choices are {shorten(cell, 60)}, not a list of texts such as ["one", "two"].')

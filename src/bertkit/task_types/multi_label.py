@@ -41,6 +41,11 @@ _SCORES: Mapping[str, Callable[[Sequence[Sequence[str]], Sequence[Sequence[str]]
 }
 
 
+_NEXT_SIZE, _MOST_SIZES = 1.3, 30
+_SCORED_TEXTS = 2_000
+"""Numbers of labels (1, 2, 3, ... 2,015) that are tried for every text, and the texts that they are scored on."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class MultiLabelTask(TextTask):
     """Which of ``labels`` apply to a text, or to a pair: none, one or several.
@@ -120,12 +125,14 @@ class MultiLabelTask(TextTask):
         return {BEST_SINGLE: self._predict_best_single, BAG_OF_WORDS: predictions_of(by_label)}
 
     def _predict_best_single(self, train: Sequence[TextExample], dev: Sequence[TextExample]) -> list[Prediction]:
-        """The labels with the best score on train of all that may be given to every text: the most frequent
-        combination, or the most frequent labels, as many as score best."""
+        """The labels with the best score on train when every text gets them: the most frequent combination, or the most
+        frequent labels, as many as score best."""
         gold = [_labels(example.label) for example in train]
         counts = Counter(label for labels in gold for label in labels)
         ranked = sorted(self.labels, key=lambda label: -counts[label])
-        candidates = [most_frequent(gold), *(tuple(ranked[:count]) for count in range(len(ranked) + 1))]
+        sizes = sorted({min(round(_NEXT_SIZE**step), len(ranked)) for step in range(_MOST_SIZES)})
+        candidates = [most_frequent(gold), (), *(tuple(ranked[:size]) for size in sizes)]
+        gold = gold[:: -(-len(gold) // _SCORED_TEXTS)]
         best = max(candidates, key=lambda labels: self.score_answers(self.metric, gold, [labels] * len(gold)))
         return [Prediction(best)] * len(dev)
 
