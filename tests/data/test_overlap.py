@@ -6,7 +6,6 @@ import gzip
 import json
 from pathlib import Path
 
-import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -29,7 +28,7 @@ def write_table(path: Path, sentences: list[str]) -> None:
         pq.write_table(pa.table({"sentence": sentences, "label": ["x"] * len(sentences)}), path)
         return
     if path.suffix == ".xlsx":
-        book = openpyxl.Workbook()
+        book = pytest.importorskip("openpyxl", reason="install openpyxl").Workbook()
         for row in (["sentence", "label"], *([each, "x"] for each in sentences)):
             book.active.append(row)
         book.save(path)

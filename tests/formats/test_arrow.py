@@ -144,7 +144,10 @@ def test_records_inside_a_sequence_keep_their_fields(as_lists: bool, tmp_path: P
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     fields = {"text": TEXT, "place": {"dtype": "int64", "_type": "Value"}, "kind": CLASSES}
     features = {"answers": {"feature": fields, "_type": "Sequence"}}
-    answers = [{"text": "mill", "place": 3, "kind": 1}, {"text": "river", "place": 13, "kind": 0}]
+    answers: list[dict[str, Any]] = [
+        {"text": "mill", "place": 3, "kind": 1},
+        {"text": "river", "place": 13, "kind": 0},
+    ]
     stored = {name: [each[name] for each in answers] for name in fields} if as_lists else answers
     table = arrow.table({"answers": [stored]})
     written = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
