@@ -75,8 +75,8 @@ def fill(
 
 
 def find_tokens(tokenizer: SubwordTokenizer, words: Iterable[str]) -> dict[str, int | None]:
-    """The id of the token that ``fill`` shows as each of these words, or that stands for it alone: ``paris`` for Paris
-    where the vocabulary has no capitals. None for a word of several tokens, and for an unknown one."""
+    """The id of the token that ``fill`` shows as each of these words, or else of the only token of the word, such as
+    ``paris`` for Paris where the vocabulary has no capitals. None for a word of several tokens or an unknown one."""
     shown = {_spell(*tokenizer.surface_form(id)): id for id in reversed(range(tokenizer.vocab_size))}
     return {word: shown.get(word, _only_token(tokenizer, word)) for word in words}
 

@@ -61,7 +61,8 @@ def check_unchanged(run: PretrainRun, recorded: Mapping[str, Any]) -> None:
             f"{'the mixture of ' if run.mix else ''}{folders} is not the corpus that {run.output} was begun with. "
             "Prepare that corpus again, or begin a run in another -o folder."
         )
-    if recorded.get("also_evaluate", _hash_second(run)) != _hash_second(run):  # earlier versions kept none
+    second = _hash_second(run)
+    if recorded.get("also_evaluate", second) != second:  # earlier versions kept none
         raise usage_error(
             f"{run.output} was begun with another text in --also-evaluate: its scores before and after would be of two "
             "texts. Name that text, or begin a run in another -o folder."

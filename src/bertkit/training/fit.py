@@ -67,9 +67,13 @@ class Plan:
         assert total is not None, "a plan has total_steps or total_seconds"
         return total
 
+    def reached(self, step: int, elapsed: float) -> float:
+        """How far training is at ``step``, ``elapsed`` seconds after the beginning; in the unit of ``total``."""
+        return step if self.total_seconds is None else elapsed
+
     def done(self, step: int, elapsed: float) -> float:
-        """How far the schedule is at ``step``, ``elapsed`` seconds after the beginning; in the unit of ``total``."""
-        return (step if self.total_seconds is None else elapsed) - self.schedule_from
+        """How much of the schedule that is, which may begin later than training."""
+        return self.reached(step, elapsed) - self.schedule_from
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,7 +193,7 @@ def fit(
     device = next(state.model.train().parameters()).device
     read = partial(_read_share, state.model, source, plan, group=group, pin=device.type == "cuda", flops=count_flops)
     end = plan.schedule_from + plan.total if until is None else until
-    steps = itertools.takewhile(lambda step: _reached(plan, step, state.elapsed) < end, itertools.count(state.step))
+    steps = itertools.takewhile(lambda step: plan.reached(step, state.elapsed) < end, itertools.count(state.step))
     calls = (partial(read, step - first_step, progress=_progress(plan, step, state.elapsed)) for step in steps)
     disable_malloc_trim()  # page faults were a sixth of a BERT-mini step on a CPU
     begin = time.perf_counter()
@@ -229,11 +233,6 @@ def fit(
 def _count_workers(plan: Plan, device: torch.device) -> int:
     """Threads that make batches ahead of the steps; on a CPU they would only take time from them."""
     return int(device.type != "cpu") if plan.loader_workers is None else plan.loader_workers
-
-
-def _reached(plan: Plan, step: int, elapsed: float) -> float:
-    """How far training is, in steps from step 0 or in seconds."""
-    return step if plan.total_seconds is None else elapsed
 
 
 def _progress(plan: Plan, step: int, elapsed: float) -> float:
