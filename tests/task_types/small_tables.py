@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def reviews(rows: int = 40, **odd_labels: str) -> list[tuple[str, str, str]]:
     return table
 
 
-def write_csv(path: Path, rows: list[tuple[str, str, str]], header: str = "id,review,label") -> Path:
+def write_csv(path: Path, rows: Sequence[tuple[str, ...]], header: str = "id,review,label") -> Path:
     path.write_text("\n".join([header, *(",".join(row) for row in rows)]) + "\n", encoding="utf-8")
     return path
 

@@ -51,7 +51,7 @@ class TaskTrainingOptions(ModelJobOptions):
     pair: str | None = None
     """Column of the second text."""
     label: str | None = None
-    """Column of the label."""
+    """Column of the label, or the columns of 0 and 1, one for each label, with commas between."""
     kind: Literal["classes", "number", "labels", "similarity"] | None = None
     """Whether the label is one class, a number, or several labels at once; similarity trains a model of embeddings on
     pairs of texts, with a score or without. [default: guessed, and printed]"""

@@ -107,7 +107,7 @@ class ChoiceReader(Reader[ChoiceExample]):
     def _columns_in(self, table: Table) -> Columns:
         """The columns of train without the label, and without the id if the table has none."""
         splits = list(self.files.splits.values())
-        columns = replace(splits[0].columns, label=None) if splits else find_texts(table, self._choices_in(table))
+        columns = splits[0].columns.answered() if splits else find_texts(table, self._choices_in(table))
         return columns if columns.id in table.columns else replace(columns, id=None)
 
     def _choices_in(self, table: Table) -> tuple[str, ...]:

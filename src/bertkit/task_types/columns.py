@@ -9,11 +9,15 @@ from pathlib import Path
 
 from bertkit.errors import data_error, list_names, usage_error
 from bertkit.formats.tables import Structure, Table
+from bertkit.task_types.indicators import are_indicators, split_names
 from bertkit.task_types.labels import are_numbers, are_whole_numbers
 from bertkit.task_types.task_files import Columns
 
 _SAMPLE_ROWS = 2000
 _MOST_CLASSES = 50
+_FEWEST_INDICATORS = 3
+"""Fewer columns of 0 and 1 may be something else than labels."""
+
 _LABEL_NAMES = (
     *("label", "labels", "gold_label", "gold", "target", "class", "category", "sentiment", "score", "stars"),
     *("rating", "similarity", "intent", "topic", "emotion"),
@@ -67,21 +71,25 @@ def guess_columns(table: Table, *, text: str | None, pair: str | None, label: st
     The text is the column with the longest cells, but beside others it is no column of dates, web addresses or UUIDs.
     A second text is used only where the names of two columns belong together (``sentence1`` and ``sentence2``,
     ``premise`` and ``hypothesis``). The label is the column with such a name, or the only column with few different
-    values. Several candidates are an error that asks for one.
+    values. Three columns of 0 and 1 or more, and nothing else that may be a label, have a label each; ``label`` names
+    such columns with commas between. Several other candidates are an error that asks for one.
     """
-    _check_names(table, text, pair, label)
+    labels = split_names(label, table.columns)
+    _check_names(table, text, pair, *labels)
     profiles = _profiles(table)
     rows = len(profiles[0].cells)
-    taken = {name for name in (text, pair, label) if name is not None}
-    named_label = label or label_by_name([each.name for each in profiles if each.name not in taken])
-    texts = [each for each in profiles if each.is_text and each.name not in (taken | {named_label})]
+    taken = {name for name in (text, pair, *labels) if name is not None}
+    by_name = label_by_name([each.name for each in profiles if each.name not in taken])
+    named = labels or ((by_name,) if by_name else ())
+    texts = [each for each in profiles if each.is_text and each.name not in taken.union(named)]
     if text is None:
         text, pair = _guess_texts(table.path, texts, pair)
     elif pair is None:
         pair = _partner(text, [each.name for each in texts])
     others = [each for each in profiles if each.name not in (text, pair)]
-    answer = named_label or _label_by_content(table.path, others, rows)
-    return Columns(first=text, second=pair, label=answer, id=find_id([each.name for each in others], answer))
+    answers = named or _labels_by_content(table.path, others, rows)
+    names = [each.name for each in others if each.name not in answers]
+    return Columns(first=text, second=pair, id=find_id(names)).answered(*answers)
 
 
 def guess_texts(table: Table, *, text: str | None, pair: str | None) -> Columns:
@@ -179,25 +187,29 @@ def label_by_name(names: Iterable[str]) -> str | None:
     return next((by_name[name] for name in _LABEL_NAMES if name in by_name), None)
 
 
-def find_id(names: Iterable[str], label: str | None = None) -> str | None:
-    """The column with a name that ids have, other than the ``label``; None without one."""
-    return next((name for name in names if name.casefold() in ID_NAMES and name != label), None)
+def find_id(names: Iterable[str]) -> str | None:
+    """The column with a name that ids have; None without one."""
+    return next((name for name in names if name.casefold() in ID_NAMES), None)
 
 
-def _label_by_content(path: Path, profiles: Sequence[_Profile], rows: int) -> str:
+def _labels_by_content(path: Path, profiles: Sequence[_Profile], rows: int) -> tuple[str, ...]:
     most = max(2, min(_MOST_CLASSES, rows // 2))
-    likely = [each.name for each in profiles if 2 <= each.distinct <= most and each.name.casefold() not in ID_NAMES]
+    profiles = [each for each in profiles if each.name.casefold() not in ID_NAMES]
+    likely = tuple(each.name for each in profiles if 2 <= each.distinct <= most)
+    indicators = tuple(each.name for each in profiles if are_indicators(each.cells))
     if len(likely) == 1:
-        return likely[0]
+        return likely
+    if len(likely) >= _FEWEST_INDICATORS and set(likely) <= set(indicators):
+        return indicators
     if likely:
         names = list_names(likely).replace(", ", " or ")
         raise usage_error(
             f"{path}: the label may be {names}. Name it: --label COLUMN. Several labels per text are in one column, "
-            "such as long;dull."
+            "such as long;dull, or in a column of 0 and 1 for each: --label COLUMN,COLUMN."
         )
-    numbers = [each.name for each in profiles if each.is_measured and each.name.casefold() not in ID_NAMES]
+    numbers = [each.name for each in profiles if each.is_measured]
     if len(numbers) == 1:
-        return numbers[0]
+        return (numbers[0],)
     columns = list_names([each.name for each in profiles])
     others = f"the columns beside the text are {columns}" if columns else "there are only texts"
     raise usage_error(f"{path} has no column that looks like a label: {others}. Name it: --label COLUMN.")

@@ -97,7 +97,7 @@ def _of_known_task(task: _TaskOnTexts, table: Table, known: Columns, text: str |
     if second is not None:
         table.column_index(second)
     others = [
-        name for name in table.columns if name.casefold() not in ID_NAMES and name not in (second, *_labels(task))
+        name for name in table.columns if name.casefold() not in ID_NAMES and name not in (second, *_answers(task))
     ]
     if text is None and known.first not in table.columns and len(others) == 1 and looks_like_name(others[0]):
         text = others[0]
@@ -118,13 +118,13 @@ def _propose_text(table: Table, second: str | None) -> str:
     return f" Name it with --text {name}." if looks_like_name(name) else " Name it: --text COLUMN."
 
 
-def _labels(task: _TaskOnTexts) -> set[str | None]:
-    return {split.columns.label for split in task.files.splits.values()}
+def _answers(task: _TaskOnTexts) -> set[str]:
+    return {name for split in task.files.splits.values() for name in split.columns.answers}
 
 
 def _with_columns(task: _TaskOnTexts, columns: Columns) -> FileTask:
     splits = {
-        name: replace(split, columns=replace(columns, label=split.columns.label))
+        name: replace(split, columns=columns.answered(*split.columns.answers))
         for name, split in task.files.splits.items()
     } or {"train": Split(files=(), columns=columns, may_lack_labels=True)}
     files = replace(task.files, splits=splits)
@@ -134,6 +134,7 @@ def _with_columns(task: _TaskOnTexts, columns: Columns) -> FileTask:
 
 
 def _describe(path: Path, columns: Columns) -> str:
-    named = {"text": columns.first, "pair": columns.second, "label": columns.label, "id": columns.id}
-    found = ", ".join(f"{what} = {name}" for what, name in named.items() if name is not None)
+    labels = ",".join(columns.answers)
+    named = {"text": columns.first, "pair": columns.second, "label": labels, "id": columns.id}
+    found = ", ".join(f"{what} = {name}" for what, name in named.items() if name)
     return f"{path.name}: {found}"

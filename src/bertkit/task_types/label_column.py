@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from bertkit.errors import data_error
+from bertkit.errors import data_error, usage_error
 from bertkit.task_types.conll_files import is_tag
 from bertkit.task_types.labels import (
     SEPARATORS,
@@ -42,7 +42,10 @@ _CLASSES_SHOWN = 8
 
 @dataclass(frozen=True, kw_only=True)
 class LabelColumn:
-    """The label column of train: ``rows`` with a label; ``labels`` are single ones where a cell holds several."""
+    """The label column of train: ``rows`` with a label; ``labels`` are single ones where a cell holds several.
+
+    Without a ``separator`` several labels are in a column of 0 and 1 for each.
+    """
 
     kind: Kind
     labels: Labels
@@ -52,12 +55,23 @@ class LabelColumn:
 
 def examine_labels(path: Path, columns: Columns, labels: Labels, kind: Kind | None) -> LabelColumn:
     """What the ``labels`` of a table are; ``kind`` replaces the guess. Values that may be either are a data error."""
+    if columns.labels:
+        return _examine_indicators(columns.labels, labels, kind)
     kind = kind or _guess_kind(path, columns, labels)
     column = LabelColumn(kind=kind, labels=labels, rows=labels.counts.total())
     if kind != "labels":
         return column
     separator = find_separator(labels) or SEPARATORS[0]
     return replace(column, labels=split_cells(labels, separator), separator=separator)
+
+
+def _examine_indicators(names: tuple[str, ...], labels: Labels, kind: Kind | None) -> LabelColumn:
+    """Several labels in the columns ``names``; a label that no row has is one, too."""
+    if kind not in (None, "labels"):
+        raise usage_error(f"several columns of labels are --kind labels, not {kind}.")
+    found = split_cells(labels, SEPARATORS[0])
+    counts = Counter({name: found.counts[name] for name in names})
+    return LabelColumn(kind="labels", labels=found._replace(counts=counts), rows=labels.counts.total())
 
 
 def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
@@ -111,7 +125,8 @@ def describe_labels(column: LabelColumn) -> str:
     if column.kind == "labels":
         mean = counts.total() / column.rows
         names = list_classes(counts)
-        return f'several of {len(counts)} labels, {mean:.1f} per text, "{column.separator}" between: {names}'
+        form = f'"{column.separator}" between' if column.separator else "a column of 0 and 1 for each"
+        return f"several of {len(counts)} labels, {mean:.1f} per text, {form}: {names}"
     values = [float(label) for label in counts.elements()]
     return f"a number from {min(values):g} to {max(values):g}, {statistics.fmean(values):.3g} on average"
 

@@ -1,5 +1,5 @@
-"""Sentences with tags in a file of any form: columns as in CoNLL's files, or two lists, or a text with spans of
-characters, per row of a table."""
+"""Sentences with tags in a file of any form: columns as in CoNLL's files, or per row of a table two lists, a text with
+spans of characters, or a word."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from bertkit.storage.json_text import parse_json
 from bertkit.task_types.columns import find_id
 from bertkit.task_types.conll_files import Sentence, has_tag_columns, is_tag, read_columns
 from bertkit.task_types.entity_spans import find_spans, find_texts, read_texts
+from bertkit.task_types.word_tables import find_word_columns, read_word_rows
 
 _LIST_SUFFIXES = (".json", ".jsonl", ".ndjson", ".parquet")
 """Tables whose cells can be lists."""
@@ -26,7 +27,7 @@ _TAGS = ("ner_tags", "tags", "labels")
 
 
 def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
-    """The sentences of a file; in a table each row is one, and a document of its own.
+    """The sentences of a file; in a table each row is one, or the rows of one sentence are, and a document of its own.
 
     Words without tags, or with another number of them, are an error; so is a table without lists of words, whose lines
     would be taken for words.
@@ -35,6 +36,10 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
         yield from read_columns(path, tagged=tagged)
         return
     table = Table(path)
+    by_word = find_word_columns(table)
+    if by_word is not None and (by_word.tag or not tagged):
+        yield from read_word_rows(table, by_word if tagged else by_word._replace(tag=None))
+        return
     columns = _find_columns(table)
     if len(columns) < 1 + tagged:
         yield from _read_texts(table, tagged=tagged)
@@ -58,20 +63,22 @@ def _read_texts(table: Table, *, tagged: bool) -> Iterator[Sentence]:
     text, spans = find_texts(table), find_spans(table) if tagged else None
     if text is None or (tagged and spans is None):
         raise data_error(
-            f"{table.path} is a table. Words are read from columns without a header, as in a .conll, or from lists in "
-            f'the columns "{_WORDS[0]}" and "{_TAGS[0]}" of a .jsonl; texts from its column "text", with "entities" as '
-            '[[0, 5, "PER"]], or from lines of a .txt.'
+            f"{table.path} is a table. Words are read from columns without a header, as in a .conll, from lists in "
+            f'the columns "{_WORDS[0]}" and "{_TAGS[0]}" of a .jsonl, or from a row for each with "sentence_id", '
+            '"word" and "tag"; texts from its column "text", with "entities" as [[0, 5, "PER"]], or lines of a .txt.'
         )
     yield from read_texts(table, text, spans)
 
 
-def holds_tags(path: Path, encoding: str | None = None) -> bool:
+def holds_tags(table: Table, encoding: str | None = None) -> bool:
     """Whether a file has words with tags, or texts with spans, by the end of its name, its columns or first lines."""
-    if not _is_table(path):
-        return has_tag_columns(path, encoding)
-    if not (suffix_of(path) in _LIST_SUFFIXES or is_dataset(path)):
+    if not _is_table(table.path):
+        return has_tag_columns(table.path, encoding)
+    words = find_word_columns(table)
+    if words is not None and words.tag is not None:
+        return True
+    if not (suffix_of(table.path) in _LIST_SUFFIXES or is_dataset(table.path)):
         return False  # its cells can be no lists
-    table = Table(path)
     return len(_find_columns(table)) > 1 or find_spans(table) is not None
 
 

@@ -12,22 +12,39 @@ from typing import NamedTuple
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8
+from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Format, Table, require_text
 from bertkit.storage.checksums import sha256_of
+from bertkit.task_types.indicators import join_indicators
 
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """The columns of the text or the two texts, of the label and of the id of an example."""
+    """The columns of the text or the two texts, of the label and of the id of an example.
+
+    Several labels are in ``label``, or in a column of 0 and 1 for each, ``labels``.
+    """
 
     first: str
     second: str | None = None
     label: str | None = None
     id: str | None = None
+    labels: tuple[str, ...] = ()
 
     def used(self) -> list[str]:
         """The names of the columns that are set."""
-        return [column for column in (self.first, self.second, self.label, self.id) if column is not None]
+        named = (self.first, self.second, *self.answers, self.id)
+        return [column for column in named if column is not None]
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The columns of the labels: one, several with an indicator each, or none."""
+        return self.labels if self.label is None else (self.label,)
+
+    def answered(self, *answers: str) -> Columns:
+        """The same columns with these for the labels."""
+        one = answers[0] if len(answers) == 1 else None
+        return replace(self, label=one, labels=answers if len(answers) > 1 else ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +189,12 @@ def read_cells(table: Table, columns: Columns) -> Iterator[Cells]:
             line=row.line,
             first=require_text(cells[columns.first], columns.first, table.path, row.line),
             second=second,
-            label=cells[columns.label].strip() if columns.label else None,
+            label=_read_label(cells, columns, at_row(table.path, row.line)),
             id=cells[columns.id] if columns.id else str(row.line),
         )
+
+
+def _read_label(cells: Mapping[str, str], columns: Columns, where: str) -> str | None:
+    if columns.labels:
+        return join_indicators({label: cells[label] for label in columns.labels}, where)
+    return cells[columns.label].strip() if columns.label else None

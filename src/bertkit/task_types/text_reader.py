@@ -148,7 +148,7 @@ class TextReader(Reader[TextExample]):
 
     def _columns_in(self, table: Table) -> Columns:
         """The columns of the first split whose texts the table has; else those of train, for the error."""
-        known = [replace(split.columns, label=None) for split in self.files.splits.values()]
+        known = [split.columns.answered() for split in self.files.splits.values()]
         for columns in known:
             present = replace(columns, id=columns.id if columns.id in table.columns else None)
             if set(present.used()) <= set(table.columns):

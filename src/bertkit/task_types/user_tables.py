@@ -21,6 +21,7 @@ from bertkit.task_types.columns import guess_columns
 from bertkit.task_types.conll_files import COLUMNS as TAG_COLUMNS
 from bertkit.task_types.label_column import Kind, LabelColumn, describe_labels, examine_labels, list_classes
 from bertkit.task_types.labels import (
+    SEPARATORS,
     Labels,
     are_numbers,
     check_spelling,
@@ -100,7 +101,7 @@ def guess(
     if not columns_given and has_question_columns(table):
         _refuse_encoding(first, encoding)
         return _guess_questions(paths, name)
-    if not columns_given and holds_tags(first, encoding):
+    if not columns_given and holds_tags(table, encoding):
         _refuse_encoding(first, encoding)
         return _guess_tags(paths, name, max_length)
     others = [name for name in table.columns if name not in (text, label)]
@@ -112,10 +113,10 @@ def guess(
     files = _files(columns, paths, opened)
     labels = collect_labels(files.read(first.name, "train"))
     column = examine_labels(first, columns, labels, kind)
-    if fold_labels and column.kind != "number":
-        column = replace(column, labels=merge_spellings(column.labels))
-    if column.kind != "number" and not allow_rare_labels:
-        check_spelling(column.labels)
+    if column.kind != "number" and not columns.labels:
+        column = replace(column, labels=merge_spellings(column.labels)) if fold_labels else column
+        if not allow_rare_labels:
+            check_spelling(column.labels)
     task = _build(first, files, column, max_length, pair=columns.second is not None, fold_labels=fold_labels)
     _check_rows(task, files.splits.keys() - {"train"})
     return Guess(task=replace(task, name=name), sentence=_describe(table, columns, column))
@@ -221,7 +222,7 @@ def _files(columns: Columns, paths: Mapping[str, Sequence[Path]], opened: TaskFi
             found = columns
             own = [opened.table(file) for file in files]
             if split == "test" and not _has_labels(own, columns):
-                found = replace(found, label=None)
+                found = found.answered()
             if any(found.id not in table.columns for table in own):
                 found = replace(found, id=None)
             splits[split] = replace(_split_of(files, found), may_lack_labels=True)
@@ -233,9 +234,10 @@ def _files(columns: Columns, paths: Mapping[str, Sequence[Path]], opened: TaskFi
 
 def _has_labels(tables: Sequence[Table], columns: Columns) -> bool:
     """Whether a test split has labels: a test set with secret answers has no such column, or -1 in every row."""
-    if columns.label is None or columns.label not in tables[0].columns:
+    if not columns.answers or any(name not in tables[0].columns for name in columns.answers):
         return False
-    return any(row.cells[0].strip() != "-1" for table in tables for row in table.rows(columns.label))
+    rows = (row for table in tables for row in table.rows(*columns.answers))
+    return any(cell.strip() != "-1" for row in rows for cell in row.cells)
 
 
 class _SharedSettings(TypedDict):
@@ -249,10 +251,10 @@ class _SharedSettings(TypedDict):
 def _build(
     path: Path, files: TaskFiles, column: LabelColumn, max_length: int, *, pair: bool, fold_labels: bool
 ) -> TextTask:
-    counts = column.labels.counts
-    if not counts:
-        raise data_error(f'{path}: no row has a label in column "{files.splits["train"].columns.label}".')
-    if len(counts) == 1:
+    counts, answers = column.labels.counts, files.splits["train"].columns.answers
+    if not counts.total():
+        raise data_error(f'{path}: no row has a label in column "{",".join(answers)}".')
+    if len(counts) == 1 and counts.total() == column.rows:
         raise data_error(f'{path}: every row has the label "{next(iter(counts))}". There must be two labels or more.')
     shared: _SharedSettings = {
         "name": f"files:{path.name}",
@@ -264,7 +266,9 @@ def _build(
     if column.kind == "number":
         return RegressionTask(metric="pearson", also=("spearman",), numbers=_scale(path, column.labels), **shared)
     if column.kind == "labels":
-        return MultiLabelTask(labels=sort_labels(counts), separator=column.separator, fold_labels=fold_labels, **shared)
+        labels = sort_labels(counts) if column.separator else answers
+        separator = column.separator or SEPARATORS[0]
+        return MultiLabelTask(labels=labels, separator=separator, fold_labels=fold_labels, **shared)
     return TextClassificationTask(
         metric="accuracy",
         also=("macro_f1", "matthews"),
@@ -295,7 +299,7 @@ def _scale(path: Path, labels: Labels) -> Numbers:
 def _describe(table: Table, columns: Columns, column: LabelColumn) -> str:
     texts = f"text = {columns.first}" + (f", pair = {columns.second}" if columns.second else "")
     id = f", id = {columns.id}" if columns.id else ""
-    label = f"label = {columns.label} ({describe_labels(column)})"
+    label = f"label = {','.join(columns.answers)} ({describe_labels(column)})"
     return f"{texts}, {label}{id}{_describe_format(table.form)}{_describe_unread(table, columns.used())}"
 
 

@@ -6,8 +6,6 @@ epochs with learning rate 2e-5 and batches of 16 (section 4.4). Test files have 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from bertkit.task_types.multiple_choice import MultipleChoiceTask
 from bertkit.task_types.task_files import Columns, Split, TaskFiles
 
@@ -21,7 +19,7 @@ swag = MultipleChoiceTask(
         splits={
             "train": Split(files=("train.csv",), columns=_LABELLED),
             "dev": Split(files=("val.csv",), columns=_LABELLED),
-            "test": Split(files=("test.csv",), columns=replace(_LABELLED, label=None)),
+            "test": Split(files=("test.csv",), columns=_LABELLED.answered()),
         },
     ),
     about="Which of four endings fits a sentence? Situations With Adversarial Generations (Zellers et al. 2018).",
