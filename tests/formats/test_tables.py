@@ -105,6 +105,15 @@ def test_the_format_can_make_quotes_literal(tmp_path: Path) -> None:
     assert read(tmp_path / "t.tsv", b'text\tlabel\n"x"\ta\n', LITERAL) == [('"x"', "a")]
 
 
+def test_two_usual_names_outweigh_a_third_that_recurs(tmp_path: Path) -> None:
+    """POS is a column, and the part of speech of 's."""
+    rows = "Ada,NNP,B-PER\n's,POS,O\nfilm,NN,O\n"
+    (tmp_path / "t.csv").write_text("Word,POS,Tag\n" + rows, encoding="utf-8")
+    assert Table(tmp_path / "t.csv").columns == ("Word", "POS", "Tag")
+    (tmp_path / "n.csv").write_text("Word,POS,X\n" + rows, encoding="utf-8")
+    assert Table(tmp_path / "n.csv").columns == ("1", "2", "3")
+
+
 @pytest.mark.parametrize("first", [b"1,good film\n", b"good,fine film\n"])
 def test_a_first_line_of_data_is_not_taken_for_names(first: bytes, tmp_path: Path) -> None:
     rows = read(tmp_path / "t.csv", first + b"good,poor film\nbad,other film\n1,last film\n")

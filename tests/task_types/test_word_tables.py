@@ -19,7 +19,7 @@ _KAGGLE = """Sentence #,Word,POS,Tag
 Sentence: 1,Ada,NNP,B-per
 ,came,VBD,O
 ,.,.,O
-Sentence: 2,in,IN,O
+Sentence: 2,'s,POS,O
 ,Old,NNP,B-geo
 ,"York, NY",NNP,I-geo
 """
@@ -35,7 +35,7 @@ def test_the_first_row_of_a_sentence_may_name_it(here: Path) -> None:
     assert isinstance(found.task, TaggingTask)
     assert found.sentence == "2 sentences with tags of words: geo 1, per 1"
     examples = list(found.task.reader.rows("train"))
-    assert [each.words for each in examples] == [("Ada", "came", "."), ("in", "Old", "York, NY")]
+    assert [each.words for each in examples] == [("Ada", "came", "."), ("'s", "Old", "York, NY")]
     assert [each.label for each in examples] == [("B-per", "O", "O"), ("O", "B-geo", "I-geo")]
     assert [each.id for each in examples] == ["Sentence: 1", "Sentence: 2"]
 

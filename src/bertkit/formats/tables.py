@@ -37,6 +37,21 @@ _JSON = ("json", "jsonl")
 _ARROW = ("parquet", "dataset")
 _SAMPLE_LINES = 1000
 _SEPARATOR_LINE = re.compile(r'"?sep=."?[,;|\t]*')
+_USUAL_NAMES = (
+    "id",
+    "text",
+    "sentence",
+    "label",
+    "sentence_id",
+    "sentence #",
+    "word",
+    "token",
+    "tag",
+    "title",
+    "category",
+)
+"""Names of columns, in lower case, that are hardly the cells of two columns in one row of data."""
+
 _MOST_COLUMNS = 10_000
 _LONGEST_FIELD = 1_000_000
 """Characters. An unclosed quote swallows this many at most before it is reported."""
@@ -207,8 +222,8 @@ def sniff(path: Path, encoding: str | None = None) -> Format:
     The delimiter is the one that gives every line equally many cells, of several the one that splits the first line
     into the most; in a ``.tsv`` the tab. In tab-separated files quotes are plain
     characters (as in GLUE), unless every quote in the sample delimits a cell (as a spreadsheet writes them). A first
-    line that holds a number, or a cell that recurs further down, is data and not names: the columns are then called
-    1, 2, 3.
+    line that holds a number, or a cell that recurs further down, is data and not names, unless two others are usual
+    names: the columns are then called 1, 2, 3.
     """
     return _guess_format(path, Lines(path, encoding))
 
@@ -280,8 +295,10 @@ def _number_nameless(first: Sequence[str], others: Sequence[Sequence[str]]) -> t
     """``("1", "2", ...)`` if the first row looks like data; () if it looks like names, or recurs as a whole."""
     columns = [set(cells) for cells in zip(*others, strict=False)]
     # A cell without a name is that of an empty column, as spreadsheets write them at the end of a row.
-    recurs = [cell in cells for cell, cells in zip(first, columns, strict=False) if cell.strip()]
-    is_data = any(map(_is_number, first)) or (any(recurs) and not all(recurs))
+    recurs = {cell: cell in cells for cell, cells in zip(first, columns, strict=False) if cell.strip()}
+    # Two usual names outweigh a third that recurs: in a table of words POS is both a column and a part of speech.
+    usual = sum(not recurring and cell.strip().casefold() in _USUAL_NAMES for cell, recurring in recurs.items())
+    is_data = any(map(_is_number, first)) or (any(recurs.values()) and not all(recurs.values()) and usual < 2)
     return tuple(str(place + 1) for place in range(len(first))) if is_data else ()
 
 
