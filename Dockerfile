@@ -5,7 +5,7 @@
 #
 # Every other verb, a training for example, in the folder where you are:
 #
-#     docker run --rm -it --entrypoint bertkit --user "$(id -u)" -v "$PWD:/work" -w /work bertkit pretrain data -o runs/mini
+#     docker run --rm -it --entrypoint bertkit --user "$(id -u)" -v "$PWD:/work" -w /work bertkit pretrain data --size mini --profile fast --minutes 30 -o runs/mini
 FROM python:3.12-slim AS build
 WORKDIR /source
 COPY . .

@@ -1,64 +1,38 @@
-"""Scores on five GLUE tasks after different times of pre-training.
+"""Scores on five GLUE tasks after pre-trainings of different lengths, beside a bag of words.
 
-    python benchmarks/time_to_quality.py OUT [--minutes 60] [--size mini] [--points 4] [--corpus FILE...]
+    python benchmarks/time_to_quality.py OUT --data DATA [--steps 640 1600 3200 ...] [--size mini] [--limit 2000]
 
-One pre-training on Wikipedia and books (in $BERTKIT_DATA, unless --corpus names files) for the given minutes saves
-intermediate models. Each of them is then fine-tuned for five tasks with three seeds, and so is the untrained network,
-at minute 0. OUT has the runs, ``curve.json`` and ``curve.svg``; the same command continues an interrupted run.
+Each length is a pre-training of its own, whose rate falls to 0 at its end. Its model is fine-tuned for five tasks with
+three seeds and the default settings. Bits per character are those of ``ablations.py``. OUT has the runs and
+``curve.jsonl``; the same command continues an interrupted series.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ablations import measure as measure_loss
+from ablations import open_heldout
+
 import bertkit
-from bertkit.report.style import (
-    BASELINE_DASHES,
-    FAINT,
-    INK,
-    add_legend,
-    make_figure,
-    save,
-    series_style,
-    set_panel_title,
-)
 from bertkit.runs import read_metrics
 
-TASKS = ("sst2", "cola", "mrpc", "stsb", "rte")
+TASKS = ("sst2", "stsb", "cola", "rte", "mrpc")
 
 
-def corpus_files() -> list[Path]:
-    """All of Wikipedia, and the books whose names begin with "the a"."""
-    corpora = Path(os.environ["BERTKIT_DATA"]) / "corpora"
-    return sorted([*corpora.glob("enwiki-*.jsonl.zst"), *corpora.glob("books/the-a*.txt.gz")])
-
-
-def pretrain(arguments: argparse.Namespace) -> Path:
-    """Start or continue the pre-training."""
-    out: Path = arguments.out
-    tokenizer, data, run = out / "tokenizer", out / "data", out / "run"
-    files = arguments.corpus or corpus_files()
-    if not tokenizer.exists():
-        bertkit.tokenizer_train(files[:3], vocab_size=arguments.vocab_size, output=tokenizer)
-    if not data.exists():
-        bertkit.prepare(files, tokenizer=tokenizer, output=data)
+def pretrain(run: Path, steps: int, arguments: argparse.Namespace) -> None:
+    """Start or continue a pre-training."""
     if not (run / "run.json").exists():
         bertkit.pretrain(
-            data,
-            output=run,
-            size=arguments.size,
-            profile="fast",
-            minutes=arguments.minutes,
-            set=[f"snapshots={arguments.points}", *arguments.set],
+            arguments.data, output=run, size=arguments.size, profile="fast", steps=steps, set=arguments.set
         )
     elif not (run / "model").exists():
         bertkit.pretrain(resume=run)
-    return run
 
 
 def minutes_at(run: Path) -> dict[int, float]:
@@ -72,75 +46,56 @@ def minutes_at(run: Path) -> dict[int, float]:
     return found
 
 
-def measure(run: Path, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """A record per model and task."""
-    minutes = minutes_at(run)
-    points = [(int(model.name.removeprefix("step-")), model) for model in sorted((run / "models").iterdir())]
-    records = []
-    for step, model in [(0, run), *points, (max(minutes), run)]:
-        spent = minutes[min(minutes, key=lambda known: abs(known - step))] if step else 0.0
-        for task in TASKS:
-            result = bertkit.finetune(
-                f"glue:{task}",
-                model=model,
-                output=arguments.out / "finetuning" / f"{task}-{step}",
-                from_scratch=step == 0,
-                seeds=3,
-                epochs=arguments.epochs,
-                lr=arguments.lr,
-                limit=arguments.limit,
-                progress="quiet",
-            )
-            mean, sd = 100 * result.mean, 100 * (result.sd or 0.0)
-            record = {"minutes": spent, "step": step, "task": task, "metric": result.metric, "mean": mean, "sd": sd}
-            records.append(record)
-            print(f"{spent:6.1f} minutes  {task:5}  {result.metric} {mean:.1f} ± {sd:.1f}", flush=True)
-    return records
+def finetune(run: Path, task: str, output: Path, limit: int | None) -> Iterator[dict[str, Any]]:
+    """The score of the model, and those of the trivial answers."""
+    result = bertkit.finetune(f"glue:{task}", model=run, output=output, seeds=3, limit=limit, progress="quiet")
+    yield {"system": run.name, "task": task, "mean": 100 * result.mean, "sd": 100 * (result.sd or 0.0)}
+    for each in result.baselines:
+        yield {"system": each.name, "task": task, "mean": 100 * (each.scores[result.metric] or 0.0), "sd": 0.0}
 
 
-def show(records: list[dict[str, Any]], out: Path) -> None:
-    """Write ``curve.json`` and ``curve.svg``, and print a table."""
-    (out / "curve.json").write_text(json.dumps(records, indent=1) + "\n")
-    times = sorted({record["minutes"] for record in records})
-    print(f"| minutes | {' | '.join(TASKS)} | mean |\n|{'---|' * (len(TASKS) + 2)}")
-    table = {(record["minutes"], record["task"]): record for record in records}
-    for minutes in times:
-        row = [table[minutes, task] for task in TASKS]
-        shown = " | ".join(f"{each['mean']:.1f} ± {each['sd']:.1f}" for each in row)
-        print(f"| {minutes:.0f} | {shown} | {statistics.fmean(each['mean'] for each in row):.1f} |")
-    draw(records, out / "curve.svg")
+def measure(steps: int, arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Pre-train and fine-tune; a record for each score."""
+    run = arguments.out / f"steps-{steps}"
+    pretrain(run, steps, arguments)
+    loss = measure_loss(run, open_heldout(arguments.data))
+    yield {"system": run.name, "task": "bits per character", "mean": loss["bits_per_character"], "sd": 0.0}
+    yield {"system": run.name, "task": "minutes", "mean": max(minutes_at(run).values()), "sd": 0.0}
+    for task in TASKS:
+        yield from finetune(run, task, arguments.out / "finetuning" / f"{task}-{steps}", arguments.limit)
 
 
-def draw(records: list[dict[str, Any]], output: Path) -> None:
-    """A panel per task: the mean over seeds with its standard deviation, and the untrained network as a line."""
-    figure, panels = make_figure(
-        len(TASKS), width=2.3 * len(TASKS), height=3.2, title="Score on dev after minutes of pre-training"
-    )
-    for panel, task in zip(panels, TASKS, strict=True):
-        points = sorted((each for each in records if each["task"] == task), key=lambda each: each["minutes"])
-        minutes, means, sds = ([each[name] for each in points] for name in ("minutes", "mean", "sd"))
-        panel.errorbar(minutes, means, sds, **series_style(0), linewidth=2, capsize=3, label="mean, sd of 3 seeds")
-        panel.axhline(means[0], color=INK, linewidth=1.2, linestyle=(0, BASELINE_DASHES[0]), label="untrained network")
-        set_panel_title(panel, f"{task}, {points[0]['metric']}")
-        panel.set_xlabel("minutes", color=FAINT, fontsize=9)
-    add_legend(panels[0])
-    save(figure, output)
+def show(records: list[Mapping[str, Any]]) -> None:
+    """Print a table: a row for each system, a column for each score."""
+    found = {(each["system"], each["task"]): each for each in records}
+    columns = ("minutes", "bits per character", *TASKS)
+    print(f"| model | {' | '.join(columns)} | mean |\n|{'---|' * (len(columns) + 2)}")
+    for system in dict.fromkeys(each["system"] for each in records):
+        cells = [found.get((system, column)) for column in columns]
+        shown = [f"{each['mean']:.2f} ± {each['sd']:.1f}" if each else "-" for each in cells]
+        scores = [each["mean"] for each in cells[2:] if each]
+        print(f"| {system} | {' | '.join(shown)} | {statistics.fmean(scores):.1f} |")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--data", type=Path, required=True, help="folder that bertkit prepare has written")
+    parser.add_argument("--steps", type=int, nargs="*", default=[640, 1600, 3200])
     parser.add_argument("--size", default="mini")
-    parser.add_argument("--points", type=int, default=4)
-    parser.add_argument("--corpus", type=Path, nargs="*")
-    parser.add_argument("--vocab-size", type=int, default=4000)
-    parser.add_argument("--lr", type=float, default=3e-4, help="of fine-tuning; use 5e-5 for a large model")
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--limit", type=int, help="training examples of each task")
+    parser.add_argument("--limit", type=int, default=2000, help="training examples of each task")
     parser.add_argument("--set", nargs="*", default=[], help="settings of the pre-training")
     arguments = parser.parse_args()
-    show(measure(pretrain(arguments), arguments), arguments.out)
+    file: Path = arguments.out / "curve.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    records = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    for steps in arguments.steps:
+        if not any(each["system"] == f"steps-{steps}" for each in records):
+            found = list(measure(steps, arguments))
+            records += found
+            with file.open("a") as stream:
+                stream.writelines(json.dumps(each) + "\n" for each in found)
+    show(records)
 
 
 if __name__ == "__main__":
