@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import numpy as np
 import torch
 
-from bertkit.batch import Batch, id_of
+from bertkit.batch import Batch, Feature, id_of
 
 
 def test_the_id_of_a_word_is_the_first_of_its_numbers() -> None:
@@ -12,6 +13,14 @@ def test_the_id_of_a_word_is_the_first_of_its_numbers() -> None:
 def test_padding_is_not_counted(padded_batch: Batch) -> None:
     assert len(padded_batch) == 4
     assert padded_batch.num_tokens == 13 + 7 + 11 + 2
+
+
+def test_a_feature_of_several_rows_counts_the_tokens_of_all() -> None:
+    rows = np.zeros((2, 5), dtype=np.int64)
+    feature = Feature(rows, rows, lengths=np.array([5, 4]))
+    assert (len(feature), feature.num_rows, feature.num_tokens) == (5, 2, 9)
+    single = Feature(rows[0], rows[0])
+    assert (len(single), single.num_rows, single.num_tokens) == (5, 1, 5)
 
 
 def test_a_batch_on_a_device_keeps_the_one_on_the_host(padded_batch: Batch) -> None:

@@ -60,6 +60,14 @@ def test_objectives_share_one_pass(model: Model, batch: Batch) -> None:
     assert set(model.metrics(outputs, batch)) == {"mlm_accuracy", "nsp_accuracy", "nsp_random"}
 
 
+def test_a_frozen_encoder_counts_no_backward_pass(model: Model, batch: Batch) -> None:
+    heads = sum(objective.count_macs(batch) for objective in model.objectives.values())  # type: ignore[operator]
+    encoder = model.count_macs(batch) - heads
+    model.encoder.requires_grad_(False)
+    assert encoder > 0
+    assert model.count_macs(batch) - heads == encoder // 3
+
+
 def test_micro_batches_give_the_gradient_of_the_whole_batch(model: Model, batch: Batch) -> None:
     model.eval()
     expected = gradients(model, [batch])

@@ -60,6 +60,16 @@ class Feature:
     def __len__(self) -> int:
         return int(self.segment_ids.shape[-1])
 
+    @property
+    def num_tokens(self) -> int:
+        """The tokens of all its rows, without padding."""
+        return len(self) if self.lengths is None else int(self.lengths.sum())
+
+    @property
+    def num_rows(self) -> int:
+        """The rows that it has in a batch."""
+        return 1 if self.lengths is None else len(self.lengths)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:

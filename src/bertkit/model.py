@@ -51,7 +51,10 @@ class Model(nn.Module):
         return counts
 
     def count_macs(self, batch: Batch) -> int:
-        """Multiply-accumulate operations of ``forward`` that the outputs need; encoders and objectives may count 0."""
+        """Multiply-accumulate operations of ``forward`` that the outputs need; encoders and objectives may count 0.
+
+        A frozen encoder counts a third: ``training.flops`` multiplies by 3 for the backward pass, which it lacks.
+        """
         positions = self._needed_positions(batch)
         objectives = [objective for _, objective in self._named_objectives()]
         encoder_macs = self.encoder.count_macs(
@@ -59,6 +62,8 @@ class Model(nn.Module):
             batch.attention_mask if positions is None else positions,
             pooled=any(each.reads_pooled for each in objectives),
         )
+        if not any(each.requires_grad for each in self.encoder.parameters()):
+            encoder_macs //= 3
         return encoder_macs + sum(each.count_macs(batch) for each in objectives)
 
     def loss(self, outputs: Mapping[str, Outputs], batch: Batch) -> LossTerms:

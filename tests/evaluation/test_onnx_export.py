@@ -58,7 +58,7 @@ def test_a_difference_or_a_loss_is_refused() -> None:
 def test_the_folder_has_the_file_beside_the_model(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(onnx_export, "write_onnx", lambda model, path: path.write_bytes(b"a file"))
+    monkeypatch.setattr(onnx_export, "write_onnx", lambda model, path, embedding: path.write_bytes(b"a file"))
     found = export_onnx(ModelFolder.open(workspace / "tuned"), tmp_path / "out")
     assert (tmp_path / "out" / FILE).read_bytes() == b"a file"
     assert (tmp_path / "out" / "model.safetensors").is_file()

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from bertkit.batch import Batch
+from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
 from bertkit.contracts import Objective
 from bertkit.encoders import bert
 from bertkit.encoders.bert import Bert
@@ -91,6 +93,13 @@ def main(folder: Path) -> None:
         model, file = Model(encoder, objectives).eval(), folder / f"{name}.onnx"
         write_onnx(model, file)
         differences[name] = difference(model, OnnxModel(file, model), make_batch(name))
+    model, file = Model(encoder, {}).eval(), folder / "vectors.onnx"
+    write_onnx(model, file, SentenceEmbedding(pool="cls", normalize=True))
+    batch = make_batch("encoder")
+    found = OnnxModel(file, model)(batch)["encoder"]
+    with torch.no_grad():
+        expected = F.normalize(model.encoder(batch).hidden_states[:, 0])
+    differences["first state, length 1"] = float((found["sentence_embedding"] - expected).abs().max())
     model = Model(encoder, heads(encoder)["classes"]).eval()
     write_onnx(model, folder / "classes.onnx")
     quantize_onnx(folder / "classes.onnx", folder / "int8.onnx")

@@ -48,6 +48,17 @@ def test_what_is_left_out_is_counted(tmp_path: Path, encoder: Bert, tokenizer: W
     assert maps.num_truncated == 60 - 39
 
 
+def test_too_many_tokens_are_refused_before_anything_is_computed(
+    tmp_path: Path, encoder: Bert, tokenizer: WordPiece
+) -> None:
+    pipeline = load(save(tmp_path, encoder, tokenizer))
+    computed: list[object] = []
+    pipeline.encoder.register_forward_pre_hook(lambda *_: computed.append(None))
+    with pytest.raises(BertkitError, match=r"the text has 62 tokens; a page shows up to 40: shorten it"):
+        read_attention(pipeline, "river " * 60, most_tokens=40)
+    assert not computed
+
+
 def test_the_model_computes_as_before_afterwards(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     pipeline = load(save(tmp_path, encoder, tokenizer))
     before = pipeline.embed("the river ran")

@@ -5,12 +5,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
+import numpy as np
 import pytest
 import torch
 
+from bertkit.batch import Feature
+from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
-from bertkit.inference.predict import predict, stream
+from bertkit.inference.predict import predict, run_features, stream
 from bertkit.model import Model
+from bertkit.objectives.multiple_choice import MultipleChoice
 from bertkit.task_types import Prediction, RegressionTask, TextClassificationTask, TextExample
 from bertkit.text.wordpiece import WordPiece
 
@@ -55,6 +59,18 @@ def test_batches_that_run_beside_each_other_use_one_core_each(
     assert torch.get_num_threads() == 3
     alone = [predict(model, task, [each], tokenizer)[0] for each in examples] * 6
     torch.testing.assert_close(numbers(together), numbers(alone), rtol=0, atol=1e-5)
+
+
+def test_a_batch_has_fewer_features_where_each_has_many_rows(encoder: Bert) -> None:
+    model = Model(encoder, {"choice": MultipleChoice(encoder.hidden_size)}).eval()
+    rows = np.ones((8, 32), dtype=np.int64)
+    features = [Feature(rows, 0 * rows, lengths=np.full(8, 32))] * 13
+    seen: list[int] = []
+    model.encoder.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[0].input_ids.numel()))
+    outputs = run_features(model, features, 0, 64, "float32")
+    assert len(outputs) == 13
+    assert max(seen) <= 1024
+    assert sum(seen) == 13 * 8 * 32
 
 
 def test_bfloat16_is_near(

@@ -112,6 +112,13 @@ def test_a_row_may_be_run_in_parts_with_the_state_passed_on() -> None:
     torch.testing.assert_close(last.cells, end.cells, rtol=0, atol=1e-6)
 
 
+def test_the_state_is_in_float32_where_products_are_in_bfloat16() -> None:
+    lstm = make()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        _, state = lstm(torch.randn(B, T, INPUT).bfloat16(), ALL)
+    assert {each.dtype for each in state} == {torch.float32}
+
+
 def test_reversing_keeps_padding_in_place() -> None:
     numbers = torch.arange(1.0, 1 + B * T).view(B, T, 1)
 

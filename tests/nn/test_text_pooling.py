@@ -53,6 +53,17 @@ def test_two_texts_are_compared_token_by_token(kind: Kind) -> None:
     torch.testing.assert_close(pooling(states, embeddings, MASK, SEGMENTS), expected)
 
 
+def test_likeness_is_computed_in_float32_whatever_the_precision() -> None:
+    states, embeddings, pooling = torch.randn(B, T, H), torch.randn(B, T, H), PairPooling(H, "mean")
+    read: list[torch.Tensor] = []
+    pooling.dense.register_forward_pre_hook(lambda module, args: read.append(args[0]))
+    pooling(states, embeddings, MASK, SEGMENTS)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        pooling(states, embeddings, MASK, SEGMENTS)
+    # The weights are exact; their product with the states is in bfloat16.
+    torch.testing.assert_close(read[1].float(), read[0], atol=0.02, rtol=0)
+
+
 def test_equal_texts_differ_in_no_token() -> None:
     text, pooling = torch.randn(1, 5, H), PairPooling(H, "mean")
     embeddings = 9 * torch.eye(5, H).unsqueeze(0)

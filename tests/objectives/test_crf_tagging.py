@@ -57,7 +57,7 @@ def test_the_loss_is_minus_the_log_likelihood(head: CrfTagging) -> None:
 
 def test_predicted_tags_are_well_formed(head: CrfTagging) -> None:
     batch = make_batch([[OUT] * 6] * 37)
-    logits = head(states_of(9 * torch.randn(37, 12, 7)), batch)["logits"]
+    logits = head.eval()(states_of(9 * torch.randn(37, 12, 7)), batch)["logits"]
     assert not logits[:, 1::2].any()
     tags = logits[:, ::2].argmax(dim=2)
     for row in tags.tolist():
@@ -67,7 +67,8 @@ def test_predicted_tags_are_well_formed(head: CrfTagging) -> None:
 
 
 def test_bare_tags_are_well_formed_too() -> None:
-    logits = CrfTagging(7, ("O", "B", "I"))(states_of(9 * torch.randn(13, 12, 7)), make_batch([[0] * 6] * 13))["logits"]
+    head = CrfTagging(7, ("O", "B", "I")).eval()
+    logits = head(states_of(9 * torch.randn(13, 12, 7)), make_batch([[0] * 6] * 13))["logits"]
     for row in logits[:, ::2].argmax(dim=2).tolist():
         assert all(before != 0 for before, after in zip([0, *row], row, strict=False) if after == 2)
 
@@ -83,6 +84,8 @@ def test_tags_that_depend_on_their_neighbours_are_learned(head: CrfTagging) -> N
         optimizer.zero_grad()
         head.loss(outputs, batch)["crf_tags"].sum.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
+    assert head.metrics(outputs, batch) == {}, "the best sequence is not searched for in training"
+    head.eval()
     metrics = head.metrics(head(states_of(hidden), batch), batch)["crf_tags_accuracy"]
     assert metrics.sum.item() >= 10, "at least 10 of 12"
 

@@ -33,6 +33,14 @@ def test_an_equal_text_is_no_negative(batch: Batch) -> None:
     assert logits.tolist() == [[2, 0, infinite], [0, 2, 0], [infinite, 0, 2]]
 
 
+def test_the_text_itself_is_no_negative() -> None:
+    """Of the pairs (a, b) and (b, c), b is the second text of the first and the first one of the second."""
+    ids = torch.arange(12).reshape(3, 4)[[0, 1, 1, 2]]
+    mask = torch.ones(4, 4, dtype=torch.bool)
+    batch = Batch(ids, torch.zeros_like(ids), mask, labels={}, choices=torch.tensor([2, 2]))
+    assert find_equal_texts(batch).tolist() == [[False, False], [True, False]]
+
+
 def test_texts_are_compared_as_they_were_before_masking(batch: Batch) -> None:
     expected = find_equal_texts(batch)
     labels = torch.full_like(batch.input_ids, IGNORE)

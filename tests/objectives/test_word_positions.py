@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 
 from bertkit.batch import WORD_STARTS, Batch
-from bertkit.objectives._word_positions import find_starts, find_words, index_positions, pick
+from bertkit.objectives._word_positions import find_starts, find_words, pick, place_words
 
 STARTS = torch.tensor([[0, 1, 0, 1, 1], [0, 0, 0, 0, 0], [1, 0, 0, 0, 0]]).bool()
 
@@ -23,4 +23,9 @@ def test_states_are_picked_by_position() -> None:
     states = torch.arange(15).view(3, 5, 1).float()
     positions, is_word = find_words(STARTS)
     assert pick(states, positions)[is_word].flatten().tolist() == [1, 3, 4, 5, 10]
-    assert index_positions(STARTS).tolist() == [1, 3, 4, 10]
+
+
+def test_values_of_words_are_placed_at_their_first_tokens() -> None:
+    values = torch.arange(1, 10).view(3, 3, 1).float()
+    _, is_word = find_words(STARTS)
+    assert place_words(values, is_word, STARTS)[..., 0].tolist() == [[0, 1, 0, 2, 3], [0] * 5, [7, 0, 0, 0, 0]]

@@ -51,7 +51,7 @@ def test_each_objective_of_a_language_model_has_its_own_perplexity(run: Pretrain
 def test_a_loss_that_is_not_finite_is_an_error(job: PretrainingJob, folder: RunFolder) -> None:
     with torch.no_grad():
         next(job.state.model.parameters()).fill_(math.nan)
-    with pytest.raises(BertkitError, match=r"the held-out loss is not finite at step 0\. Lower --set optimizer\.lr"):
+    with pytest.raises(BertkitError, match=r"held-out loss is not finite at step 0\. Train again with a lower --lr"):
         evaluate_heldout(job, job.phases[0], folder, Progress("quiet"))
     assert read_last_evaluation(folder) == {}
 

@@ -98,6 +98,12 @@ def test_large_micro_batches_are_extrapolated(
     assert sorted(((each.batch_size, each.micro_batch_size) for each in measured), reverse=True) == expected
 
 
+def test_a_micro_batch_of_one_row_is_measured_as_it_is(data: Path, measured: list[PretrainRun]) -> None:
+    encoder = size("1/12/2", vocab_size=4999, max_positions=5000)
+    estimate_peak(replace(make_run(data, encoder, 7, 4999), micro_batch_size=1))
+    assert [(each.batch_size, each.micro_batch_size) for each in measured] == [(2, 1)]
+
+
 def test_invalid_settings_raise_the_error_of_the_run(data: Path) -> None:
     run = make_run(data, size("1/12/2", vocab_size=4999, max_positions=7), 3, 13)
     with pytest.raises(BertkitError, match=r"encoder\.max_positions is 7") as caught:

@@ -43,6 +43,13 @@ def test_one_schedule_spans_both_phases(run: PretrainRun) -> None:
     assert rates(run) == pytest.approx([1e-4 * each for each in factors[:7]] + [3e-4 * each for each in factors[7:]])
 
 
+def test_long_rows_change_both_rates_by_one_factor(run: PretrainRun) -> None:
+    muon = OptimizerConfig(kind="muon", lr=1e-3, muon_lr=0.02)
+    run = replace(run, long_lr=5e-4, optimizer=muon)
+    short, long = (phase.plan.optimizer for phase in build_phases(run, PretrainingData.open(run)))
+    assert (short.lr, short.muon_lr, long.lr, long.muon_lr) == pytest.approx((1e-3, 0.02, 5e-4, 0.01))
+
+
 def test_a_phase_that_restarts_has_its_own_schedule(run: PretrainRun) -> None:
     run = replace(
         run,

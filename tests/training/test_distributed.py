@@ -26,6 +26,7 @@ def test_a_single_process_gets_its_own_values_back() -> None:
     value = object()
     assert SINGLE_PROCESS.all_reduce_sum([3, 7]) == [3, 7]
     assert (SINGLE_PROCESS.all_reduce_max(2.5), SINGLE_PROCESS.broadcast(value)) == (2.5, value)
+    assert SINGLE_PROCESS.from_first(lambda: value) is value
 
 
 def test_the_number_of_processes_changes_no_batch_and_no_loss(two_process_results: Results) -> None:
@@ -38,6 +39,10 @@ def test_the_number_of_processes_changes_no_batch_and_no_loss(two_process_result
 
 def test_a_resume_of_two_processes_is_bit_exact_with_dropout_on(two_process_results: Results) -> None:
     assert all(two_process_results["resume"].values()), two_process_results["resume"]
+
+
+def test_work_of_the_first_process_may_take_long(two_process_results: Results) -> None:
+    assert two_process_results["waited"] == 7
 
 
 def test_every_process_and_step_has_its_own_seed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -96,11 +97,19 @@ def test_queries_keys_and_values_are_three_matrices() -> None:
 def test_both_rates_follow_the_schedule_and_the_scales() -> None:
     model = nn.Sequential(nn.Linear(13, 7), nn.Linear(7, 7))
     optimizer = build_optimizer(model, CONFIG, {"0.weight": 0.5, "0.bias": 0.5})
-    set_lr(optimizer, CONFIG.lr / 10)
+    set_lr(optimizer, CONFIG, 0.1)
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     found = {names[id(p)]: group["lr"] for group in optimizer.param_groups for p in group["params"]}
     expected = {"0.weight": 0.0025, "0.bias": 0.00015, "1.weight": 0.005, "1.bias": 0.0003}
     assert found == pytest.approx(expected)
+
+
+def test_the_rate_of_other_weights_is_not_that_of_the_hidden_matrices() -> None:
+    """As in a phase that trains new heads with ``head_lr``."""
+    optimizer = build_optimizer(nn.Linear(7, 7), CONFIG)
+    set_lr(optimizer, replace(CONFIG, lr=10 * CONFIG.lr))
+    rates = {bool(group["matrices"]): group["lr"] for group in optimizer.param_groups}
+    assert rates == pytest.approx({True: CONFIG.muon_lr, False: 10 * CONFIG.lr})
 
 
 def test_the_state_resumes_bit_for_bit() -> None:

@@ -52,7 +52,7 @@ def test_the_state_can_be_saved_and_loaded(kind: Literal["adam", "lamb"]) -> Non
 
 def test_the_learning_rate_is_set_in_all_groups() -> None:
     optimizer = build_optimizer(nn.Linear(3, 3), OptimizerConfig())
-    set_lr(optimizer, 0.5)
+    set_lr(optimizer, OptimizerConfig(lr=0.5))
     assert [group["lr"] for group in optimizer.param_groups] == [0.5, 0.5]
 
 
@@ -60,7 +60,7 @@ def test_a_parameter_may_have_a_scaled_learning_rate() -> None:
     model = nn.Sequential(nn.Linear(13, 7), nn.LayerNorm(7), nn.Linear(7, 3))
     optimizer = build_optimizer(model, OptimizerConfig(weight_decay=0.1), {"0.weight": 0.25, "0.bias": 0.25})
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    set_lr(optimizer, 0.5)
+    set_lr(optimizer, OptimizerConfig(lr=0.5))
     found = {
         names[id(p)]: (group["lr"], group["weight_decay"]) for group in optimizer.param_groups for p in group["params"]
     }

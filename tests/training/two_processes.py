@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+from datetime import timedelta
 from pathlib import Path
 from typing import TypedDict
 
 import pytest
 import torch
+import torch.distributed as dist
 from tests.training.tiny_training import (
     ScaledLoss,
     Sentences,
@@ -64,6 +67,7 @@ class Results(TypedDict):
     resume: dict[str, bool]
     loss_not_finite: SkippedSteps
     sharded: list[StepNumbers]
+    waited: int
 
 
 def train(state: TrainingState, plan: Plan, *stages: tuple[ProcessGroup, int]) -> list[StepNumbers]:
@@ -158,6 +162,19 @@ def train_sharded(group: ProcessGroup, folder: Path) -> list[StepNumbers]:
     return steps + train(second, plan, (group, 12))
 
 
+def wait_for_first(group: ProcessGroup) -> int:
+    """A number from the first process, which takes longer than the others wait for one that hangs."""
+    dist.distributed_c10d._set_pg_timeout(timedelta(seconds=2))
+
+    def compute() -> int:
+        time.sleep(5)
+        return 7
+
+    number = group.from_first(compute)
+    assert group.all_reduce_max(number) == -group.all_reduce_max(-number)
+    return number
+
+
 def agrees(group: ProcessGroup, state: TrainingState) -> bool:
     """Whether the weights of all processes are equal."""
     return group.all_reduce_max(checksum(state)) == -group.all_reduce_max(-checksum(state))
@@ -175,6 +192,7 @@ def main(file: Path) -> None:
             "resume": resume_with_dropout(group),
             "loss_not_finite": train_with_nan(group),
             "sharded": train_sharded(group, file.parent / SHARDS),
+            "waited": wait_for_first(group),
         }
         if group.is_first:
             file.write_text(json.dumps(results))

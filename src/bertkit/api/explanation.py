@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertkit.api.verb import verb
-from bertkit.errors import usage_error
 from bertkit.inference.attention_maps import AttentionMaps, read_attention
 from bertkit.inference.pipeline import load
 from bertkit.inference.saliency import Saliency
@@ -25,10 +24,7 @@ def attention(options: AttentionOptions) -> AttentionMaps:
     output = Path(options.output)
     check_output(output, overwrite=options.overwrite)
     with locked_output(output):
-        maps = read_attention(load(options.model), options.text, options.pair)
-        if len(maps.tokens) > _MOST_TOKENS:
-            tokens = len(maps.tokens) + maps.num_truncated
-            raise usage_error(f"the text has {tokens:,} tokens; a page shows up to {_MOST_TOKENS}: shorten it.")
+        maps = read_attention(load(options.model), options.text, options.pair, most_tokens=_MOST_TOKENS)
         notes = describe_truncation(maps.num_truncated)
         _write(output, render_attention(maps.tokens, maps.weights, model=Path(options.model).name, notes=notes))
     return maps

@@ -101,8 +101,8 @@ class ModelFolder:
 
         Where it names no architecture, the metadata have those that the names of the weights fit.
         """
-        if self._checksums:
-            return self._checksums
+        if self._record:
+            return self._record
         content, source = self._config_file, str(self._config_path)
         labels = _config.labels_from_hf(content, source)
         several = _config.is_multi_label(content, labels, source)
@@ -148,7 +148,7 @@ class ModelFolder:
         An architecture may state how many tokens its files lack an embedding for, such as the three that GPT gets for
         fine-tuning.
         """
-        self._check(*set(self._checksums.get("files", ())) - {CONFIG, WEIGHTS})
+        self._check(*set(self._record.get("files", ())) - {CONFIG, WEIGHTS})
         tokenizer = self.spec.load_tokenizer(self.path)
         vocab_size = getattr(self.config, "vocab_size", tokenizer.vocab_size)  # character encoders have none
         _check_vocabulary(self.path, tokenizer.vocab_size, vocab_size, self.spec.huggingface.extra_tokens)
@@ -199,7 +199,7 @@ class ModelFolder:
         return Model(encoder, heads)
 
     @cached_property
-    def _checksums(self) -> Mapping[str, Any]:
+    def _record(self) -> Mapping[str, Any]:
         """The content of ``bertkit.json``, empty where there is none."""
         return _read_metadata(self.path / METADATA)
 
@@ -215,8 +215,8 @@ class ModelFolder:
 
     def _check(self, *names: str) -> None:
         """Compare these files with their SHA-256 in ``bertkit.json``, where there is one."""
-        if self._checksums:
-            check_files(self.path / METADATA, self._checksums, names)
+        if self._record:
+            check_files(self.path / METADATA, self._record, names)
 
 
 def _count_embeddings(folder: ModelFolder) -> int | None:

@@ -161,9 +161,8 @@ class Elmo(Encoder):
             found = f"words of {characters[0]} characters" if characters else "no characters"
             raise usage_error(f"a batch has {found}; this model reads words of {length}.")
         layout = PackedRows.of(batch.on_host.attention_mask).to(batch.input_ids.device)
-        words = batch.input_ids.flatten(0, 1)[:, -length:]
-        listed = words if layout.indices is None else words[layout.indices]
-        return layout.pad(self.projection(self.highways(self.words(listed))))
+        words = layout.unpad(batch.input_ids)[:, -length:]
+        return layout.pad(self.projection(self.highways(self.words(words))))
 
     def _run(
         self, direction: int, words: Float[Tensor, "B T E"], real: Bool[Tensor, "B T"]

@@ -109,8 +109,7 @@ class WordReader(nn.Module):
         parts = []
         if self.vectors is not None or self.characters is not None:
             layout = PackedRows.of(batch.on_host.attention_mask).to(batch.input_ids.device)
-            words = batch.input_ids.flatten(0, 1)
-            words = words if layout.indices is None else words[layout.indices]
+            words = layout.unpad(batch.input_ids)
             packed = [self.vectors(words[:, 0])] if self.vectors is not None else []
             packed += [self.characters(words[:, 1:])] if self.characters is not None else []
             parts.append(layout.pad(torch.cat(packed, dim=1)))
@@ -146,7 +145,8 @@ class WordReader(nn.Module):
         device = batch.input_ids.device
         texts, text_layout, row_layout = _split_texts(batch.on_host)
         texts = texts.to(device)
-        with torch.no_grad():
+        # In float32 whatever the precision of the training, as in predictions.
+        with torch.no_grad(), torch.autocast(device.type, enabled=False):
             layers = elmo(texts, output_hidden_states=True).layers
         mixed = self.mixture(layers)
         return row_layout.to(device).pad(self.dropout(text_layout.to(device).unpad(mixed)))

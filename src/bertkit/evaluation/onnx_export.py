@@ -83,7 +83,7 @@ def export_onnx(folder: ModelFolder, output: Path, *, int8: bool = False, check:
         raise usage_error("--to onnx: this model reads each pair in both orders, which one ONNX file cannot.")
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary) / "float32.onnx"
-        write_onnx(model, file)
+        write_onnx(model, file, folder.embedding)
         if int8:
             quantize_onnx(file, Path(temporary) / "int8.onnx")
             file = Path(temporary) / "int8.onnx"

@@ -136,7 +136,7 @@ def _describe_truncation(task: FileTask, encoded: Sequence[Sequence[Feature]]) -
     lost = [sum(feature.num_truncated for feature in each) for each in encoded]
     if not any(lost):
         return ""
-    share = sum(lost) / (sum(lost) + sum(len(feature) for each in encoded for feature in each))
+    share = sum(lost) / (sum(lost) + sum(feature.num_tokens for each in encoded for feature in each))
     return (
         f"{sum(map(bool, lost)):,} of {len(encoded):,} training examples were cut to {task.max_length} tokens; "
         f"{share:.1%} of the tokens are lost. {task.advise_on_truncation()}"

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeVar
 
+from torch import nn
+
 from bertkit.checkpoint.model_folder import ModelFolder, has_pooler
 from bertkit.contracts import LayerStack
 from bertkit.encoder_types import context_of
+from bertkit.encoder_types.building import sketch_encoder
 from bertkit.task_types import FileTask, MultipleChoiceTask, RegressionTask, SimilarityTask, TextTask
 from bertkit.tasks.glue import cola, mrpc, qqp, rte, stsb
 
@@ -154,15 +157,12 @@ def small_model_settings(folder: ModelFolder, task: FileTask, num_examples: int)
 
 
 def count_layer_parameters(folder: ModelFolder) -> int:
-    """The entries of the matrices in all layers: 4 H^2 of attention and 2 H I of the feed-forward part in each.
-
-    0 for an encoder that is not a stack of similar layers.
-    """
-    if not issubclass(folder.spec.encoder, LayerStack):
+    """The entries of the matrices in all layers; 0 for an encoder that is not a stack of similar layers."""
+    encoder = sketch_encoder(folder.spec, folder.config)
+    if not isinstance(encoder, LayerStack):
         return 0
-    hidden, layers = int(folder.config.hidden_size), int(folder.config.num_layers)
-    inner = int(getattr(folder.config, "intermediate_size", 4 * hidden))
-    return layers * (4 * hidden * hidden + 2 * hidden * inner)
+    layers = encoder.get_submodule("layers")
+    return sum(each.weight.numel() for each in layers.modules() if isinstance(each, nn.Linear))
 
 
 def _learning_rate(folder: ModelFolder, task: FileTask) -> float | None:

@@ -9,7 +9,7 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.batch import IGNORE, Feature
+from bertkit.batch import Feature
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import LayerStack, Objective, SubwordTokenizer
 from bertkit.errors import usage_error
@@ -45,10 +45,7 @@ def add_soft_targets(
     if run.layer_weight and any(each.both_orders or each.stride for each in (task, read)):
         raise usage_error("layer_weight matches one row per text: it takes no task.both_orders and no task.stride.")
     new = _read_unlabelled(run, task, progress)
-    others = [
-        [replace(feature, labels={**feature.labels, SequenceClassification.label: IGNORE}) for feature in features]
-        for _, features in task.encode_all(new, tokenizer)
-    ]
+    others = [features for _, features in task.encode_all(new, tokenizer)]
     texts = [*examples, *new]
     progress.start("predicting with the teacher", len(texts), "text")
     taught = []

@@ -108,7 +108,7 @@ def train_seed(
         best_epoch=selection.best_epoch,
         scores=best.scores | _score_extra_dev(data, predictor, best.task),
         seconds=time.monotonic() - begin,
-        examples_per_second=len(data.train) * run.epochs / training_seconds,
+        examples_per_second=data.num_examples * run.epochs / training_seconds,
         parts=best.parts,
     )
     progress.say(f"seed {seed}: {format_scores(result.scores)} (epoch {result.best_epoch} of {run.epochs})")

@@ -37,19 +37,7 @@ _JSON = ("json", "jsonl")
 _ARROW = ("parquet", "dataset")
 _SAMPLE_LINES = 1000
 _SEPARATOR_LINE = re.compile(r'"?sep=."?[,;|\t]*')
-_USUAL_NAMES = (
-    "id",
-    "text",
-    "sentence",
-    "label",
-    "sentence_id",
-    "sentence #",
-    "word",
-    "token",
-    "tag",
-    "title",
-    "category",
-)
+_USUAL_NAMES = ("id", "text", "sentence", "sentence_id", "sentence #", "word", "token", "tag", "label", "category")
 """Names of columns, in lower case, that are hardly the cells of two columns in one row of data."""
 
 _MOST_COLUMNS = 10_000

@@ -36,12 +36,20 @@ class AttentionMaps:
     num_truncated: int = 0
 
 
-def read_attention(pipeline: Pipeline, text: str, pair: str | None = None) -> AttentionMaps:
-    """The attention on a text, or on a pair of texts; a usage error for an encoder without attention."""
+def read_attention(
+    pipeline: Pipeline, text: str, pair: str | None = None, *, most_tokens: int | None = None
+) -> AttentionMaps:
+    """The attention on a text, or on a pair of texts.
+
+    An encoder without attention and more than ``most_tokens`` tokens are a usage error.
+    """
     tokenizer = pipeline.tokenizer
     second = None if pair is None else check_text(pair, "pair")
     feature = assemble(tokenizer, check_text(text, "text"), second, max_length=pipeline.max_length)
     tokens = tuple(tokenizer.id_to_token(id_of(id)) for id in feature.input_ids.tolist())
+    if most_tokens is not None and len(tokens) > most_tokens:
+        found = len(tokens) + feature.num_truncated
+        raise usage_error(f"the text has {found:,} tokens; a page shows up to {most_tokens}: shorten it.")
     encoder = pipeline.encoder
     batch = collate([feature], pad_id=tokenizer.pad_id).to(next(encoder.parameters()).device)
     weights = _record(encoder, lambda: encoder(batch, output_hidden_states=True))

@@ -20,15 +20,17 @@ import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from bertkit.batch import Batch, Outputs
+from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
 from bertkit.encoder_types.transformer import Transformer
 from bertkit.errors import data_error, usage_error
 from bertkit.model import Model
 from bertkit.nn.dense_stack import DenseStack
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.inference_stack import is_supported
-from bertkit.nn.pooler import mean_pool
+from bertkit.nn.text_pooling import pool_states
 from bertkit.optional import require
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -53,7 +55,7 @@ def output_names(model: Model) -> dict[str, tuple[str, str]]:
 
     A single output is ``logits``, or ``value`` for a number; start and end of an answer are ``start_logits`` and
     ``end_logits``, as in Hugging Face. With several objectives the name of the objective comes first. An encoder alone
-    has ``last_hidden_state``, and its mean over the tokens as ``sentence_embedding``.
+    has ``last_hidden_state``, and the vector of a text as ``sentence_embedding``.
     """
     names = {}
     for objective in model.objectives:
@@ -67,8 +69,9 @@ def output_names(model: Model) -> dict[str, tuple[str, str]]:
 class _Traced(nn.Module):
     """The model as a function of three tensors, with blocks that an exporter can follow."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, embedding: SentenceEmbedding) -> None:
         super().__init__()
+        self.embedding = embedding
         self.encoder = copy.deepcopy(model.encoder, {id(each): each for each in model.encoder.parameters()})
         self.encoder.layers = DenseStack(self.encoder.layers)  # type: ignore[arg-type]
         self.heads = nn.ModuleList(model.objectives.values())  # a name such as "class" is a keyword of Python
@@ -87,7 +90,8 @@ class _Traced(nn.Module):
         batch = Batch(input_ids=input_ids, segment_ids=token_type_ids, attention_mask=attention_mask.bool(), labels={})
         states = self.encoder(batch)
         if not self.objectives:
-            return states.hidden_states, mean_pool(states.hidden_states, batch.attention_mask)
+            vectors = pool_states(states.hidden_states, batch.attention_mask, self.embedding.pool)
+            return states.hidden_states, F.normalize(vectors) if self.embedding.normalize else vectors
         found = {name: head(states, batch) for name, head in zip(self.objectives, self.heads, strict=True)}
         values = []
         for objective, output in self.outputs:
@@ -98,8 +102,10 @@ class _Traced(nn.Module):
         return tuple(values)
 
 
-def write_onnx(model: Model, path: Path) -> None:
+def write_onnx(model: Model, path: Path, embedding: SentenceEmbedding | None = None) -> None:
     """Write ``model`` in float32, and compare the file with it on random tokens.
+
+    ``embedding`` says how an encoder alone makes the vector of a text; None is the mean of its tokens.
 
     Raises a usage error for an encoder or a head that has no ONNX form, and if the extra ``onnx`` is not installed; a
     data error if the outputs differ.
@@ -112,7 +118,7 @@ def write_onnx(model: Model, path: Path) -> None:
     require("onnx", extra=_EXTRA, purpose=_PURPOSE)
     require("onnxscript", extra=_EXTRA, purpose=_PURPOSE)
     require("onnxruntime", extra=_EXTRA, purpose=_PURPOSE)
-    traced = _Traced(model).eval()
+    traced = _Traced(model, embedding or SentenceEmbedding()).eval()
     inputs = _random_inputs(model, traced.has_choices, _TRACED)
     table = model.encoder.embeddings
     assert isinstance(table, Embeddings)

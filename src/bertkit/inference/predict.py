@@ -112,12 +112,13 @@ def run_features(
 ) -> list[OutputArrays]:
     """The outputs for each feature, in their order; a batch has ``batch_size`` features at most.
 
-    The longest features go first, so that a batch too large for the memory fails at once. On a CPU several batches are
+    The largest features go first, so that a batch too large for the memory fails at once. On a CPU several batches are
     computed at a time, each by one core.
     """
     device = next(model.parameters()).device
-    order = sorted(range(len(features)), key=lambda place: -len(features[place]))
-    batches = list(_batches(order, [len(feature) for feature in features], batch_size, device))
+    sizes = [len(feature) * feature.num_rows for feature in features]
+    order = sorted(range(len(features)), key=lambda place: -sizes[place])
+    batches = list(_batches(order, sizes, batch_size, device))
     rows: list[OutputArrays] = [{}] * len(features)
 
     def run(places: Sequence[int]) -> None:
@@ -150,13 +151,13 @@ def _run_all(run: Callable[[Sequence[int]], None], batches: Sequence[Sequence[in
 
 
 def _batches(
-    order: Sequence[int], lengths: Sequence[int], batch_size: int, device: torch.device
+    order: Sequence[int], sizes: Sequence[int], batch_size: int, device: torch.device
 ) -> Iterator[Sequence[int]]:
-    """Consecutive places of ``order``, which begins with the longest feature: as many as a batch may have."""
+    """Consecutive places of ``order``, which begins with the largest feature: as many as a batch may have."""
     budget = _TOKENS_IN_A_BATCH.get(device.type, _TOKENS_IN_A_BATCH["cuda"])
     start = 0
     while start < len(order):
-        size = min(batch_size, max(1, budget // max(1, lengths[order[start]])))
+        size = min(batch_size, max(1, budget // max(1, sizes[order[start]])))
         yield order[start : start + size]
         start += size
 

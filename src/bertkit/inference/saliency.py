@@ -39,7 +39,7 @@ from bertkit.task_types.windows import find_candidates
 from bertkit.training.evaluation import evaluation_mode
 
 STEPS = 64
-_STEPS_AT_A_TIME = 16
+_MOST_STEPS_AT_A_TIME, _TOKENS_AT_A_TIME = 16, 8192
 
 _Pick = Callable[[Outputs], Tensor]
 """From the outputs for S rows to the score (S) that is explained."""
@@ -102,9 +102,9 @@ def _integrate(
     own = embedding(batch.input_ids).detach()
     start = embedding(torch.full_like(batch.input_ids, pad_id)).detach()
     total = torch.zeros(own.shape[1:], dtype=torch.float64)
-    for first in range(0, STEPS, _STEPS_AT_A_TIME):
-        # Midpoints of the intervals: their error falls with the square of the number of steps.
-        shares = (torch.arange(first, first + _STEPS_AT_A_TIME) + 0.5) / STEPS
+    # Midpoints of the intervals: their error falls with the square of the number of steps.
+    midpoints = (torch.arange(STEPS) + 0.5) / STEPS
+    for shares in torch.split(midpoints, max(1, min(_MOST_STEPS_AT_A_TIME, _TOKENS_AT_A_TIME // own.shape[1]))):
         points = (start + shares[:, None, None] * (own - start)).requires_grad_()
         score = _score(model, embedding, batch, points, pick).sum()
         (gradient,) = torch.autograd.grad(score, points)

@@ -74,8 +74,10 @@ class ProjectedLstm(nn.Module):
         return LstmState(output.clamp(-self.output_clip, self.output_clip), cells)
 
     def _zeros(self, states: Float[Tensor, "B T I"]) -> LstmState:
-        output, cells = self.projection.weight.shape
-        return LstmState(states.new_zeros(len(states), output), states.new_zeros(len(states), cells))
+        """The state before the first step, in float32 also where the products are in bfloat16: cells are sums."""
+        sizes = self.projection.weight.shape
+        dtype = torch.promote_types(states.dtype, torch.float32)
+        return LstmState(*(states.new_zeros(len(states), size, dtype=dtype) for size in sizes))
 
 
 def reverse_rows(states: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T I"]:

@@ -81,7 +81,8 @@ class PairPooling(nn.Module):
         """The vector of each row; ``mask`` is True on real tokens, ``segment_ids`` are 0 and 1 for the two texts."""
         tokens = torch.cat([states, embeddings], dim=2)
         directions = F.normalize(embeddings.float(), dim=2)
-        alike = _SHARPNESS * directions @ directions.transpose(1, 2)
+        with torch.autocast(directions.device.type, enabled=False):  # in bfloat16 near 10 these are multiples of 1/16
+            alike = _SHARPNESS * directions @ directions.transpose(1, 2)
         first, second = mask & (segment_ids == 0), mask & (segment_ids == 1)
         differences = [
             self.pool((tokens - _align(tokens, alike, others)).abs(), own)

@@ -34,19 +34,17 @@ def pool_texts(
 
 
 def find_equal_texts(batch: Batch) -> Bool[Tensor, "E E"]:
-    """Where the first or the second texts of two examples are equal: such a second text is no negative.
+    """Where the second text of one example is no negative for the first text of another.
 
-    Texts are compared as they were before ``mlm`` has masked them.
+    It is none if it equals that text or its second one, or if the first texts are equal. Texts are compared as they
+    were before ``mlm`` has masked them.
     """
     original, masked = batch.on_host.input_ids, batch.on_host.labels.get("mlm")
     if masked is not None:
         original = torch.where(masked == IGNORE, original, masked)
-    equal: Tensor | None = None
-    for rows in find_rows(batch):
-        ids = original[rows]
-        same = (ids[:, None] == ids[None, :]).flatten(2).all(dim=2)
-        equal = same if equal is None else equal | same
-    assert equal is not None
+    numbers: Tensor = torch.unique(original, dim=0, return_inverse=True)[1]  # equal rows have equal numbers
+    first, last = (numbers[rows] for rows in find_rows(batch))
+    equal = (first == first[:, None]) | (last == last[:, None]) | (last == first[:, None])
     return equal.fill_diagonal_(False).to(batch.input_ids.device, non_blocking=True)
 
 

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, WORD_STARTS, Batch, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Objective
+from bertkit.nn.packing import PackedRows, select_tokens
 
 
 class WordTagging(Objective):
@@ -48,7 +49,17 @@ def find_words(starts: Bool[Tensor, "B T"]) -> tuple[Int[Tensor, "B W"], Bool[Te
     return columns, torch.arange(width, device=starts.device) < counts[:, None]
 
 
-def index_positions(positions: Bool[Tensor, "B T"]) -> Int[Tensor, " N"]:
+def place_words(
+    values: Float[Tensor, "B W C"], is_word: Bool[Tensor, "B W"], starts: Bool[Tensor, "B T"]
+) -> Float[Tensor, "B T C"]:
+    """The values of words at their first tokens and 0 elsewhere; the entry of a row without words is left out."""
+    is_word = is_word & starts.any(dim=1, keepdim=True)
+    listed = select_tokens(values.flatten(0, 1), _indices(is_word).to(values.device))
+    rows, width = starts.shape
+    return PackedRows(rows, width, _indices(starts).to(values.device)).pad(listed)
+
+
+def _indices(positions: Bool[Tensor, "B T"]) -> Int[Tensor, " N"]:
     """The indices of these positions in the flattened batch."""
     return positions.flatten().nonzero().squeeze(1)
 

@@ -128,8 +128,8 @@ class BidirectionalLanguageModel(PretrainingObjective):
         return {f"{self.label}_accuracy": LossTerm(correct, len(targets))}
 
     def count_macs(self, batch: Batch) -> int:
-        """The multiply-accumulates with the output vectors of all words, or of the target and the samples."""
-        num_words = self.output.out_features if self.num_samples is None or not self.training else 1 + self.num_samples
+        """The multiply-accumulates with the output vectors of all words, or of a target and its samples in training."""
+        num_words = self.output.out_features if self.num_samples is None else 1 + self.num_samples
         return self.counts(batch)[self.label] * self.output.in_features * num_words
 
     def _predictions(self, batch: Batch) -> tuple[Int[Tensor, " M"], Int[Tensor, " M"]]:

@@ -20,8 +20,7 @@ from torch.nn import functional as F
 from bertkit.batch import IGNORE, WORD_STARTS, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.nn.crf import Crf
 from bertkit.nn.init import initialize
-from bertkit.nn.packing import PackedRows, select_tokens
-from bertkit.objectives._word_positions import WordTagging, find_starts, find_words, index_positions, pick
+from bertkit.objectives._word_positions import WordTagging, find_starts, find_words, pick, place_words
 
 _PREDICTED_LOGIT = 30.0
 """The logit of the predicted tag; those of all others are 0, so its probability is nearly 1."""
@@ -30,9 +29,9 @@ _PREDICTED_LOGIT = 30.0
 class CrfTagging(WordTagging):
     """One linear layer and a CRF over the words; a word is represented by its first token.
 
-    ``forward`` returns ``emissions`` (B, T, S) and ``logits`` (B, T, C), which give nearly all probability to the tags
-    of the best sequence, because a CRF has probabilities of sequences and not of single tags. Logits are 0 on tokens
-    that do not begin a word.
+    ``forward`` returns ``emissions`` (B, T, S) and, but in training, ``logits`` (B, T, C), which give nearly all
+    probability to the tags of the best sequence, because a CRF has probabilities of sequences and not of single tags.
+    Logits are 0 on tokens that do not begin a word.
     """
 
     label = "crf_tags"
@@ -55,16 +54,15 @@ class CrfTagging(WordTagging):
         self.register_buffer("_continues", torch.tensor(follows), persistent=False)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
-        """``emissions`` (B, T, S) and ``logits`` (B, T, C)."""
+        """``emissions`` (B, T, S), and ``logits`` (B, T, C) but in training."""
         emissions = self.classifier(states.apply_head(states.hidden_states)).float()
+        if self.training:  # the best sequence takes a step per word, and the loss does not read it
+            return {"emissions": emissions}
         starts = find_starts(batch.on_host)
         columns, is_word = _find_words(starts, emissions.device)
         tags = self._tag_of[self.crf.decode(pick(emissions, columns), is_word.to(emissions.device))]
-        logits_of_words = _PREDICTED_LOGIT * F.one_hot(tags, self.num_tags).float()
-        rows, width = starts.shape
-        flat = select_tokens(logits_of_words.flatten(0, 1), index_positions(is_word).to(emissions.device))
-        logits = PackedRows(rows, width, index_positions(starts).to(emissions.device)).pad(flat)
-        return {"emissions": emissions, "logits": logits}
+        logits = _PREDICTED_LOGIT * F.one_hot(tags, self.num_tags).float()
+        return {"emissions": emissions, "logits": place_words(logits, is_word, starts)}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """The negative log-likelihood of every row's sequence, summed; words without a label are ignored."""
@@ -75,6 +73,10 @@ class CrfTagging(WordTagging):
         emissions = pick(emissions, columns)
         total = (self.crf.log_partition(emissions, mask) - self.crf.score(emissions, states, mask)).sum()
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
+
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """``crf_tags_accuracy``; in training, without predicted tags, there is none."""
+        return super().metrics(outputs, batch) if "logits" in outputs else {}
 
     def count_macs(self, batch: Batch) -> int:
         """The multiply-accumulates of the linear layer; the CRF only adds."""

@@ -15,8 +15,7 @@ from bertkit.nn.dropout import HEAD_DROPOUT, Dropout
 from bertkit.nn.init import initialize
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.mixture import Mixture
-from bertkit.nn.packing import PackedRows, select_tokens
-from bertkit.objectives._word_positions import WordTagging, find_starts, find_words, index_positions, pick
+from bertkit.objectives._word_positions import WordTagging, find_starts, find_words, pick, place_words
 
 
 class FeatureTagging(WordTagging):
@@ -45,14 +44,11 @@ class FeatureTagging(WordTagging):
         """``logits`` (B, T, C)."""
         device = batch.input_ids.device
         starts = self.reads(batch.on_host)
-        rows, width = starts.shape
         columns, is_word = find_words(starts)
         columns = columns.to(device, non_blocking=True)
         words = self.mixture([pick(layer, columns) for layer in states.layers])
         logits = self.classifier(self.dropout(self.lstm(words, is_word)))
-        is_word &= starts.any(dim=1, keepdim=True)  # a row without words was given its first token
-        logits_of_words = select_tokens(logits.flatten(0, 1), index_positions(is_word).to(device))
-        return {"logits": PackedRows(rows, width, index_positions(starts).to(device)).pad(logits_of_words)}
+        return {"logits": place_words(logits, is_word, starts)}
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[FeatureTagging, Batch]:

@@ -42,7 +42,8 @@ def evaluate_heldout(
     if not measured:
         return {}
     if not all(value < math.inf for value in measured.values()):
-        raise DivergenceError(f"the held-out loss is not finite at step {job.state.step}. Lower --set optimizer.lr.")
+        step = job.state.step
+        raise DivergenceError(f"the held-out loss is not finite at step {step:,}. Train again with a lower --lr.")
     for objective in job.state.model.objectives.values():
         assert isinstance(objective, Objective)
         for label in (objective.label, f"{_SECOND}{objective.label}"):

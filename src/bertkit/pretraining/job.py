@@ -101,7 +101,7 @@ def build_job(
 ) -> PretrainingJob:
     """Everything that the steps of ``run`` need; ``data`` are its corpora, if they are open already.
 
-    Without ``initial_weights`` the model does not get those of ``from_model``, because a checkpoint will be loaded.
+    Without ``initial_weights`` the model gets random ones, because a checkpoint will be loaded.
     Raises a usage error for settings that do not fit together.
     """
     data = data or PretrainingData.open(run)
@@ -110,8 +110,8 @@ def build_job(
     torch.manual_seed(run.seed)
     model = build_pretraining_model(run).to(default_device())
     notes = load_initial_weights(model, run, data) if run.from_model is not None and initial_weights else []
-    if starts_from_counts(run, data.train):
-        statistics = group.broadcast(token_statistics(data.train, run.encoder) if group.is_first else {})
+    if initial_weights and starts_from_counts(run, data.train):
+        statistics = group.from_first(lambda: token_statistics(data.train, run.encoder))
         initialize_from_statistics(model, statistics)
     model.encoder.gradient_checkpointing = run.gradient_checkpointing
     if run.shard and not hasattr(model.encoder, "layers"):

@@ -39,7 +39,7 @@ def estimate_peak(run: PretrainRun) -> int:
         batches[run.long_seq_length] = run.long_batch_size or run.batch_size
     rows = {length: min(batch, run.micro_batch_size or batch) for length, batch in batches.items()}
     length, most = max(rows.items(), key=lambda each: each[0] * each[1])
-    if length * most <= _TOKENS_TO_MEASURE:
+    if most == 1 or length * most <= _TOKENS_TO_MEASURE:
         return _measure(run, 1.0)
     large = max(2, min(most // 2, _MAX_TOKENS // length, int(affordable_tokens(run, _MAX_SECONDS)) // length))
     small = large // 2

@@ -13,7 +13,7 @@ from bertkit.pretraining.data import LEAST_DOCUMENTS, PretrainingData
 from bertkit.pretraining.record import PretrainRun
 from bertkit.task_types.pretraining import PretrainingSource, Source
 from bertkit.training.fit import Plan, TrainingState
-from bertkit.training.optimizer import restart
+from bertkit.training.optimizer import OptimizerConfig, restart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ def build_phases(run: PretrainRun, data: PretrainingData) -> list[Phase]:
     long = dataclasses.replace(
         plan,
         batch_size=run.long_batch_size or run.batch_size,
-        optimizer=dataclasses.replace(run.optimizer, lr=run.optimizer.lr if run.long_lr is None else run.long_lr),
+        optimizer=_with_lr(run.optimizer, run.long_lr),
     )
     first_long = end * (1 - run.long_share) if run.is_timed else end - int(end * run.long_share)
     restarts = run.long_phase == "restart"
@@ -105,6 +105,11 @@ def build_phases(run: PretrainRun, data: PretrainingData) -> list[Phase]:
         make(plan, run.seq_length, begin, first_long),
         make(long, run.long_seq_length, first_long, end, restarts=restarts),
     ]
+
+
+def _with_lr(config: OptimizerConfig, lr: float | None) -> OptimizerConfig:
+    """The same optimizer with another learning rate; that of Muon changes by the same factor."""
+    return config if lr is None else dataclasses.replace(config, lr=lr, muon_lr=config.muon_lr * lr / config.lr)
 
 
 def _part(plan: Plan, first: float, until: float) -> Plan:

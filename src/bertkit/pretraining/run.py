@@ -13,6 +13,7 @@ from bertkit import config
 from bertkit.checkpoint import training_state as store
 from bertkit.config import Setting
 from bertkit.data.mixture import Mixture
+from bertkit.encoder_types import context_of
 from bertkit.errors import usage_error
 from bertkit.machine.device import default_device, device_record
 from bertkit.machine.interrupts import Interrupts
@@ -72,7 +73,8 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
             progress.say(
                 f"token embeddings start at random: {data.train.num_tokens:,} tokens are too few to count neighbours"
             )
-        if run.token_init == "cooccurrence" and not fits_neighbour_heads(run.encoder):
+        sees_both_sides = context_of(run.encoder) == "bidirectional"
+        if run.token_init == "cooccurrence" and sees_both_sides and not fits_neighbour_heads(run.encoder):
             progress.say(
                 f"no head starts by looking at neighbouring tokens: {getattr(run.encoder, 'num_heads', 0)} heads in a "
                 f"width of {getattr(run.encoder, 'hidden_size', 0)} do not fit"

@@ -10,12 +10,12 @@ from __future__ import annotations
 import gc
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -32,6 +32,9 @@ from bertkit.rng import CounterRng
 
 TIMEOUT = timedelta(minutes=10)
 """How long a process waits for one that hangs. A process that has died is noticed at once."""
+
+_LONGEST_WORK = timedelta(days=7)
+"""How long the others wait for work of the first process alone, such as counting a corpus."""
 
 _MOST_PROCESSES = 1_000_000
 
@@ -100,6 +103,16 @@ class ProcessGroup:
         values = [value]
         dist.broadcast_object_list(values)
         return values[0]
+
+    def from_first(self, compute: Callable[[], T]) -> T:
+        """What the first process computes; the others wait for it, however long it takes."""
+        if self.size == 1:
+            return compute()
+        patient = dist.new_group(timeout=_LONGEST_WORK)
+        values = [compute() if self.is_first else None]
+        dist.broadcast_object_list(values, group=patient)
+        dist.destroy_process_group(patient)
+        return cast(T, values[0])
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Sum the gradients over all processes, in place and in one all-reduce.

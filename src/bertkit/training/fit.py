@@ -196,17 +196,16 @@ def fit(
     steps = itertools.takewhile(lambda step: plan.reached(step, state.elapsed) < end, itertools.count(state.step))
     calls = (partial(read, step - first_step, progress=_progress(plan, step, state.elapsed)) for step in steps)
     disable_malloc_trim()  # page faults were a sixth of a BERT-mini step on a CPU
-    begin = time.perf_counter()
-    first_second = begin - state.elapsed
+    first_second = (begin := time.perf_counter()) - state.elapsed
     for share in prefetch(calls, _count_workers(plan, device)):
         if group.size > 1:  # other dropout in every process, without a state to save
             torch.manual_seed(group.seed(plan.seed, state.step))
         counts = share.counts.sum_over(group)
-        lr = plan.optimizer.lr * lr_factor(plan.schedule, plan.done(state.step, state.elapsed), plan.total)
+        factor = lr_factor(plan.schedule, plan.done(state.step, state.elapsed), plan.total)
         own_losses = accumulate_gradients(state.model, share.batches, counts.labels, device, plan.precision)
         losses = dict(zip(own_losses, group.all_reduce_sum(list(own_losses.values())), strict=True))
         group.sum_gradients(state.model.parameters())
-        grad_norm, skipped = _update(state, losses, plan.optimizer.clip_norm, lr)
+        grad_norm, skipped = _update(state, losses, plan.optimizer, factor)
         state.step += 1
         now = time.perf_counter()
         if plan.total_seconds is not None:
@@ -218,7 +217,7 @@ def fit(
             epoch=share.epoch,
             losses=losses,
             grad_norm=grad_norm,
-            lr=lr,
+            lr=plan.optimizer.lr * factor,
             examples=share.examples,
             tokens=counts.tokens,
             flops=counts.flops,
@@ -226,6 +225,7 @@ def fit(
             skipped=skipped,
         )
         if plan.total_seconds is not None and state.elapsed >= end:
+            state.elapsed = group.all_reduce_max(time.perf_counter() - first_second)  # with the caller's last work
             return  # batches that were made ahead are dropped
         begin = time.perf_counter()  # after the yield: the caller's work between two steps is not part of a step
 
@@ -319,19 +319,21 @@ def mean_loss(terms: LossTerms, counts: Mapping[str, int]) -> Tensor:
     return torch.stack([term.weight * term.sum.float() / max(1, counts[name]) for name, term in terms.items()]).sum()
 
 
-def _update(state: TrainingState, losses: dict[str, float], clip_norm: float, lr: float) -> tuple[float, bool]:
+def _update(
+    state: TrainingState, losses: dict[str, float], config: OptimizerConfig, factor: float
+) -> tuple[float, bool]:
     """Clip by the global norm and update the weights, or skip a step whose loss or gradient is not finite.
 
-    Returns the norm before clipping, and whether the step was skipped.
+    ``factor`` multiplies the peak learning rates. Returns the norm before clipping, and whether the step was skipped.
     """
     weights = list(state.model.parameters())
     found = nn.utils.get_total_norm([each.grad for each in weights if each.grad is not None], foreach=True)
     norm = float(full_tensor(found))
     finite = all(map(math.isfinite, (norm, *losses.values())))
     if finite:
-        if 0 < clip_norm < norm + _CLIP_EPSILON:  # multiplying all gradients by 1 would take 2 % of a step
-            nn.utils.clip_grads_with_norm_(weights, clip_norm, found, foreach=True)
-        set_lr(state.optimizer, lr)
+        if 0 < config.clip_norm < norm + _CLIP_EPSILON:  # multiplying all gradients by 1 would take 2 % of a step
+            nn.utils.clip_grads_with_norm_(weights, config.clip_norm, found, foreach=True)
+        set_lr(state.optimizer, config, factor)
         state.optimizer.step()
         state.skipped_in_a_row = 0
     else:
@@ -340,6 +342,6 @@ def _update(state: TrainingState, losses: dict[str, float], clip_norm: float, lr
     if state.skipped_in_a_row >= _MAX_SKIPPED_IN_A_ROW:
         raise DivergenceError(
             f"the loss or its gradient was not finite in {_MAX_SKIPPED_IN_A_ROW} steps in a row, up to step "
-            f"{state.step + 1}. Earlier checkpoints are intact. Train again with a lower --lr."
+            f"{state.step + 1}. Train again with a lower --lr."
         )
     return norm, not finite

@@ -80,7 +80,7 @@ def build_optimizer(
                 **{moment: torch.zeros_like(parameter) for moment in _list_moments(config, group["matrices"])},
             }
     restart(optimizer, config)
-    set_lr(optimizer, config.lr)
+    set_lr(optimizer, config)
     _add_penalties(optimizer, [(trained[name], factor) for name, factor in (l2_penalties or {}).items()])
     return optimizer
 
@@ -102,14 +102,13 @@ def _group(
             if (parameter.ndim > 1) is is_matrix:
                 key = (is_matrix, hidden.get(name, 0), lr_scales.get(name, 1.0))
                 groups.setdefault(key, []).append(parameter)
-    ratio = config.muon_lr / config.lr if config.kind == "muon" else 1.0
     return [
         {
             "params": each,
             "betas": (config.beta1, config.beta2),
             "eps": config.eps,
             "weight_decay": (config.muon_weight_decay if matrices else config.weight_decay) if is_matrix else 0.0,
-            "lr_scale": lr_scale * (ratio if matrices else 1.0),
+            "lr_scale": lr_scale,
             "adapts": is_matrix,  # read by LAMB only
             "matrices": matrices,  # read by Muon only
         }
@@ -157,10 +156,10 @@ def restart(optimizer: torch.optim.Optimizer, config: OptimizerConfig) -> None:
             state["sum"].fill_(config.initial_accumulator)
 
 
-def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Set the learning rate of every parameter: ``lr`` times its entry in ``lr_scales``."""
+def set_lr(optimizer: torch.optim.Optimizer, config: OptimizerConfig, factor: float = 1.0) -> None:
+    """Set every learning rate: the peak in ``config`` times ``factor`` and the parameter's entry in ``lr_scales``."""
     for group in optimizer.param_groups:
-        group["lr"] = lr * group["lr_scale"]
+        group["lr"] = (config.muon_lr if group["matrices"] else config.lr) * factor * group["lr_scale"]
 
 
 def named_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
