@@ -60,6 +60,16 @@ def test_a_second_task_continues_from_the_first(workspace: Path, tmp_path: Path)
     assert {each.path: each.value for each in api.config_show(output / "first")}["model"] == str(workspace / "run")
 
 
+def test_the_second_task_is_read_before_the_first_is_trained(workspace: Path, tmp_path: Path) -> None:
+    output, second = tmp_path / "run", tmp_path / "second.csv"
+    second.write_text("review,label\ngood,a\npoor,a\n")
+    with pytest.raises(BertkitError, match='every row has the label "a"'):
+        api.finetune(
+            workspace / "reviews.csv", then=second, model=workspace / "run", output=output, set=QUICK, progress="quiet"
+        )
+    assert not (output / "first").exists()
+
+
 def test_the_grid_may_be_a_dictionary(workspace: Path, tmp_path: Path) -> None:
     result = api.tune(
         workspace / "reviews.csv",

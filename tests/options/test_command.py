@@ -31,6 +31,11 @@ from bertkit.options.text import PrepareOptions
         ),
         ("pretrain", PretrainOptions("data", from_="m", output="o"), "bertkit pretrain data -o o --from m"),
         (
+            "reproduce",
+            ReproduceOptions("table5", output="o", set={"steps": 2000, "precision": "bfloat16", "sizes": ["a", "b"]}),
+            'bertkit reproduce table5 -o o --set steps=2000 precision=bfloat16 \'sizes=["a", "b"]\'',
+        ),
+        (
             "prepare",
             PrepareOptions(["a.txt", "b.txt"], tokenizer="tok", output="data", on_bad_bytes="replace"),
             "bertkit prepare a.txt b.txt --tokenizer tok -o data --on-bad-bytes replace",

@@ -175,6 +175,14 @@ def test_files_that_do_not_parse_have_no_strings(tmp_path: Path, content: bytes)
     assert read_strings(tmp_path / "broken.py") == []
 
 
+def test_a_string_with_half_a_character_is_left_out(tmp_path: Path) -> None:
+    """Tests of encodings have such strings; no file of text can hold them."""
+    whole = "A text of more than fifty characters, all of them whole."
+    half = "A text of more than fifty characters, one of them half: \\ud800."
+    (tmp_path / "m.py").write_text(f'one = "{half}"\ntwo = "{whole}"\n')
+    assert read_strings(tmp_path / "m.py") == [whole]
+
+
 def read_packages(packages: dict[str, Path]) -> list[Document]:
     return [document for found in harvest(list_sources(packages)) for document in found]
 

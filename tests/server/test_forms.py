@@ -110,6 +110,13 @@ def test_errors_are_beside_the_form(server: Server) -> None:
         assert message in error.text()
 
 
+def test_the_page_compares_few_sentences(server: Server) -> None:
+    """All their cosines are a table: of 4,096 sentences it would be 1.6 GB."""
+    found = send(server, "words", "sentence-similarity", texts="a river\n" * 51)
+    assert found.status_code == 422
+    assert "compares 50 sentences at most" in found.text
+
+
 def test_forms_that_do_not_exist_are_refused(server: Server) -> None:
     for data in ({"model": "reviews", "form": "fill-mask"}, {"model": "none", "form": "x"}, {}):
         assert httpx2.post(f"{server.address}/page", data=data).status_code in (400, 404, 415)

@@ -195,6 +195,14 @@ def test_a_choice_is_made(server: Server) -> None:
     assert sum(each["score"] for each in ranked) == pytest.approx(1)
 
 
+def test_more_choices_than_a_batch_may_have_are_refused(server: Server) -> None:
+    body = {"inputs": {"prompt": "the river", "choices": ["ran"] * 65}}
+    found = post(server, "/pipeline/multiple-choice", body)
+    assert (found.status_code, "65 choices; 64 are allowed" in found.text) == (422, True)
+    body["inputs"]["choices"] = ["ran", "stood"]
+    assert post(server, "/pipeline/multiple-choice", body).status_code == 200
+
+
 def test_errors_are_shown_by_the_client(server: Server) -> None:
     with pytest.raises(BadRequestError, match="`inputs` cannot be empty"):
         client(server, "reviews").text_classification(" ")

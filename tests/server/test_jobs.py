@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from bertkit.server.jobs import Job
 from bertkit.server.models import Embeddings, TaskInput
-from bertkit.task_types import SpanExample, TextClassificationTask, TextExample
+from bertkit.task_types import MultipleChoiceTask, SpanExample, TextClassificationTask, TextExample
+from bertkit.task_types.choice_reader import ChoiceExample
 
 
 def test_the_cost_grows_with_the_characters() -> None:
@@ -19,3 +20,11 @@ def test_the_cost_of_an_example_is_that_of_its_texts() -> None:
     assert Job(operation, [example], 0.0).cost == Job(operation, ["a" * 300], 0.0).cost
     question = TaskInput(task, SpanExample("0", "a" * 100, "b" * 200))
     assert Job(operation, [question], 0.0).cost == Job(operation, ["a" * 300], 0.0).cost
+
+
+def test_a_prompt_counts_for_each_of_its_choices() -> None:
+    task = MultipleChoiceTask(name="t", choices=("a", "b", "c"), spelling="number")
+    example = TaskInput(task, ChoiceExample("0", "p" * 100, ("x" * 10, "y" * 20, "z" * 30)))
+    job = Job(Embeddings.__new__(Embeddings), [example], 0.0)
+    assert 3 * 100 + 60 <= job.characters <= 3 * 100 + 60 + 3
+    assert job.cost >= 120

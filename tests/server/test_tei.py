@@ -25,6 +25,15 @@ def test_one_text_is_flat_and_a_batch_is_nested(server: Server) -> None:
     assert len(batch) == 2
 
 
+def test_a_query_that_is_repeated_too_often_is_refused(server: Server) -> None:
+    """A body of 100 kB would be tokenized for minutes."""
+    found = post(server, "/rerank", {"query": "a " * 50_000, "texts": ["b"] * 21, "model": "ranker", "truncate": True})
+    assert found.status_code == 422
+    assert "the texts have 2,100,0" in found.text
+    found = post(server, "/rerank", {"query": "a", "texts": ["b"] * 21, "model": "ranker"})
+    assert len(found.json()) == 21
+
+
 def test_two_texts_are_one_pair(server: Server) -> None:
     found = post(server, "/predict", {"inputs": ["the river", "the mill"], "model": "inference"}).json()
     assert {each["label"] for each in found} == {"entailment", "neutral", "contradiction"}

@@ -55,7 +55,7 @@ def test_without_contradiction_the_other_one_of_two_labels_is_the_opposite(
 
 
 def test_what_cannot_be_asked_is_refused(tiny_models: Path) -> None:
-    with pytest.raises(ServerError, match=r"needs \{\} where the label goes"):
+    with pytest.raises(ServerError, match=r"needs one \{\}, where the label goes"):
         answer(
             tiny_models,
             "inference",
@@ -68,3 +68,24 @@ def test_what_cannot_be_asked_is_refused(tiny_models: Path) -> None:
             lambda call, model: classify_zero_shot(call, model, TEXT, LABELS, template=None, several=False),
         )
     assert [can_infer(model) for model in served(tiny_models, "inference", "reviews")] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("template", "labels", "message"),
+    [
+        ("no place", LABELS, "needs one {}"),
+        ("{}" * 3, LABELS, "needs one {}"),
+        ("{}" + "x" * 190_000, ["a"] * 20, "are allowed: send fewer"),
+        ("It is {}.", ["a" * 20] * 90_000, "are allowed: send fewer"),
+    ],
+)
+def test_a_template_or_labels_that_would_fill_the_memory_are_refused(
+    tiny_models: Path, template: str, labels: list[str], message: str
+) -> None:
+    with pytest.raises(ServerError, match=message) as caught:
+        answer(
+            tiny_models,
+            "inference",
+            lambda call, model: classify_zero_shot(call, model, TEXT, labels, template=template, several=False),
+        )
+    assert caught.value.status == 422

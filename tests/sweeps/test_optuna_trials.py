@@ -12,7 +12,7 @@ import pytest
 from bertkit import api
 from bertkit.runs import read_metrics
 from bertkit.sweeps import sweep as tuning
-from bertkit.sweeps.optuna_trials import Journal, Trials
+from bertkit.sweeps.optuna_trials import Journal, Trials, _format
 from bertkit.sweeps.results import SweepResult
 from bertkit.sweeps.search_space import Axis, Point
 
@@ -46,6 +46,11 @@ def test_points_are_sampled_from_the_ranges(sampler: str, table: Path, model: Pa
         assert point.settings["batch_size"] in ("13", "33")
         assert 0 <= float(point.settings["schedule.warmup"]) <= 0.2
     assert states(tmp_path) == ["COMPLETE"] * 3
+
+
+def test_a_sample_is_rounded_no_further_than_to_the_end_of_its_range() -> None:
+    axis = Axis("optimizer.beta2", low=0.9, high=0.9999)
+    assert [_format(value, axis) for value in (0.91234, 0.99987, 0.9001)] == ["0.912", "0.9999", "0.9"]
 
 
 def test_trials_that_are_added_later_are_those_of_a_single_sweep(table: Path, model: Path, tmp_path: Path) -> None:

@@ -21,6 +21,13 @@ def test_the_default_grid_is_that_of_the_paper() -> None:
     assert [axis.name for axis in read_axes({}, given=["optimizer.lr"])] == ["batch_size", "epochs"]
 
 
+@pytest.mark.parametrize("value", [3e-5, "mean"])
+def test_a_single_value_is_no_list(value: object) -> None:
+    with pytest.raises(BertkitError, match="must be a list of values") as caught:
+        read_axes({"task.pooling": value})  # type: ignore[dict-item]
+    assert caught.value.exit_code == WRONG_USAGE
+
+
 def test_the_default_ranges_span_the_grid_of_the_paper() -> None:
     assert read_axes((), ranges=True) == (
         Axis("lr", low=2e-5, high=5e-5),

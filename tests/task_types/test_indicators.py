@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -99,6 +100,51 @@ def test_a_value_between_0_and_1_is_an_error_with_its_row(here: Path) -> None:
     fails('^t.csv, line 8: column "threat" is 0.4. It must be 0 or 1', BAD_DATA, path, label="toxic,threat")
     unknown = write_csv(here / "u.csv", [*_rows(6), ("6", sentence(6), "1", "", "0")], header=_HEADER)
     fails('^u.csv, line 8: column "threat" is empty. It must be 0 or 1', BAD_DATA, unknown, label="toxic,threat")
+
+
+def test_rows_of_unknown_labels_hide_no_column(here: Path) -> None:
+    rows = [(*row[:2], "", "", "") if int(row[0]) < 3 else row for row in _rows(12)]
+    found = guess(write_csv(here / "t.csv", rows, header=_HEADER)).task
+    assert found.labels == ("toxic", "threat", "insult")
+    assert len(list(found.reader.labelled("train"))) == 9
+
+
+def test_classes_as_columns_are_said_to_be_labels(here: Path) -> None:
+    rows = [(str(row), sentence(row), *("1" if row % 3 == place else "0" for place in range(3))) for row in range(12)]
+    sentence_ = guess(write_csv(here / "t.csv", rows, header="id,text,neg,neu,pos")).sentence
+    assert "; if they are classes, write the name of each row's class into one column" in sentence_
+    assert "if they are classes" not in guess(write_csv(here / "u.csv", _rows(12), header=_HEADER)).sentence
+
+
+@pytest.mark.parametrize("header", ["id,comment,A,B,C", "id,comment,answer_1,answer_2,answer_3"])
+def test_columns_of_0_and_1_are_no_choices(header: str, here: Path) -> None:
+    path = write_csv(here / "t.csv", _rows(12), header=header)
+    names = tuple(header.split(",")[2:])
+    assert guess(path).task.labels == names
+    assert guess(path, label=",".join(names[1:])).task.labels == names[1:]
+
+
+def test_spaces_around_a_name_are_not_part_of_the_label(here: Path) -> None:
+    rows = [dict(zip(("text", "bad ", " dull", "odd"), row[1:], strict=True)) for row in _rows(12)]
+    path = here / "t.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    task = guess(path).task
+    assert task.labels == ("bad", "dull", "odd")
+    assert next(iter(task.reader.rows("train"))).label == ("bad", "dull", "odd")
+    assert guess(path, label="bad , dull,odd").task.labels == ("bad", "dull", "odd")
+
+
+def test_a_test_file_with_some_of_the_columns_is_an_error(here: Path) -> None:
+    train = write_csv(here / "t.csv", _rows(12), header=_HEADER)
+    test = write_csv(here / "test.csv", [(*row[:3], row[4]) for row in _rows(5)], header="id,comment,toxic,insult")
+    fails('test.csv has no column "threat"', WRONG_USAGE, train, test=test)
+
+
+def test_a_test_file_of_floats_may_have_no_labels(here: Path) -> None:
+    train = write_csv(here / "t.csv", _rows(12, values=("0.0", "1.0")), header=_HEADER)
+    rows = [(*row[:2], "-1.0", "-1.0", "-1.0") for row in _rows(5)]
+    task = guess(train, test=write_csv(here / "test.csv", rows, header=_HEADER)).task
+    assert task.files.splits["test"].columns.answers == ()
 
 
 def test_wrong_names_are_refused(here: Path) -> None:

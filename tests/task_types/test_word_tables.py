@@ -13,7 +13,7 @@ from bertkit.formats.tables import Table
 from bertkit.task_types import TaggingTask, TextClassificationTask
 from bertkit.task_types.tag_files import read_sentences
 from bertkit.task_types.user_tables import guess
-from bertkit.task_types.word_tables import WordColumns, find_word_columns
+from bertkit.task_types.word_tables import find_word_columns
 
 _KAGGLE = """Sentence #,Word,POS,Tag
 Sentence: 1,Ada,NNP,B-per
@@ -65,6 +65,43 @@ def test_rows_without_a_word_are_left_out(here: Path) -> None:
     assert sentence.words == ("Ada", "came")
 
 
+def test_a_tab_separated_table_of_words_is_one_too(here: Path) -> None:
+    text = "sentence_id\tword\ttag\n1\tAda\tB-PER\n1\tcame\tO\n2\tOld\tB-LOC\n"
+    assert [each.words for each in read_sentences(_write(here / "t.tsv", text))] == [("Ada", "came"), ("Old",)]
+    assert isinstance(guess(here / "t.tsv").task, TaggingTask)
+    columns = _write(here / "c.tsv", "Ada\tB-PER\ncame\tO\n\nOld\tB-LOC\n")
+    assert [each.words for each in read_sentences(columns)] == [("Ada", "came"), ("Old",)]
+
+
+def test_ids_in_place_of_words_are_refused(here: Path) -> None:
+    path = _write(here / "t.conll", "0 Ada B-PER\n0 came O\n1 Old B-LOC\n")
+    fails("the first column has numbers alone, and no words. Words come first", BAD_DATA, path)
+
+
+def test_sentences_of_other_documents_may_have_the_same_number(here: Path) -> None:
+    rows = "".join(f"d{document},0,word{document},B-X\n" for document in range(3))
+    found = list(read_sentences(_write(here / "t.csv", f"doc,sentence_id,word,tag\n{rows}")))
+    assert [each.words for each in found] == [("word0",), ("word1",), ("word2",)]
+
+
+def test_empty_rows_and_a_wrong_tag_do_not_hide_the_table(here: Path) -> None:
+    rows = "1,Ada,B-PER\n1,came,O\n,,\n2,Old,B-LOC\n2,York,person\n"
+    path = _write(here / "t.csv", f"sentence_id,word,tag\n{rows}")
+    fails('^t.csv, line 6: "person" is not a tag', BAD_DATA, path)
+    _write(here / "t.csv", f"sentence_id,word,tag\n{rows}".replace("person", "I-LOC"))
+    task = guess(path).task
+    other = _write(here / "dev.csv", "sentence_id,word,tag\n1,Ada,O\n,,\n1,came,B-ORG\n")
+    with pytest.raises(BertkitError, match=r'dev.csv, line 4: unknown tag "B-ORG"'):
+        list(task.with_files(dev=[other]).reader.rows("dev"))
+
+
+def test_a_text_beside_a_number_of_tokens_is_a_text(here: Path) -> None:
+    task = guess(_write(here / "ner.csv", _KAGGLE)).task
+    new = _write(here / "new.csv", "id,sentence,tokens\n1,Ada runs home .,4\n")
+    (example,) = task.reader.read(new)
+    assert (example.id, example.words) == ("1", ("Ada", "runs", "home", "."))
+
+
 def test_wrong_rows_are_named(here: Path) -> None:
     rows = "".join(f"{row // 5},film {row},O\n" for row in range(100))
     table = _write(here / "t.csv", f"sentence_id,word,tag\n{rows}30,Ada,person\n")
@@ -78,5 +115,5 @@ def test_words_with_classes_are_no_tags(here: Path) -> None:
     """A word in its sentence, as in tables of senses."""
     rows = "".join(f"the bank {row} was long,bank,{'river' if row % 2 else 'money'}\n" for row in range(40))
     table = _write(here / "senses.csv", f"sentence,word,label\n{rows}")
-    assert find_word_columns(Table(table)) == WordColumns("sentence", "word", None)
+    assert find_word_columns(Table(table)) is None
     assert isinstance(guess(table).task, TextClassificationTask)

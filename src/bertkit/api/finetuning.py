@@ -37,12 +37,12 @@ def finetune(options: FinetuneOptions) -> FinetuneResult:
         settings = _list_settings(options, task, model, bar)
         run = apply(_new_run(options, task), settings)
         if options.then is not None:
-            first = replace(run, output=run.output / "first", seeds=1)
-            run_finetuning(first, bar, origins=origins(first, settings), model=model)
             then = TaskTrainingOptions(
                 options.then, model=options.model, output=options.output, data=options.data, encoding=options.encoding
             )
-            task = choose_task(then, bar)
+            task = choose_task(then, bar)  # before the first training, which may take long
+            first = replace(run, output=run.output / "first", seeds=1)
+            run_finetuning(first, bar, origins=origins(first, settings), model=model)
             settings = _list_settings(options, task, model, bar)
             run = apply(_new_run(options, task), settings)
             run = replace(run, model=first.output, from_scratch=False, reinit_layers=0)

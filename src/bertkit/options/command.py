@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,8 +49,19 @@ def _spell(option: Option, value: object) -> Iterator[str]:
     if not option.positional:
         yield spell_option(option.name)
     if isinstance(value, Mapping):
-        yield from (f"{name}={','.join(map(str, values))}" for name, values in value.items())
+        spell = _spell_values if option.name == "grid" else _spell_setting
+        yield from (f"{name}={spell(each)}" for name, each in value.items())
     elif isinstance(value, list | tuple):
         yield from map(str, value)
     elif value is not True:
         yield str(value)
+
+
+def _spell_values(values: Sequence[object]) -> str:
+    return ",".join(map(str, values))
+
+
+def _spell_setting(value: object) -> str:
+    """A text or a number as it is, and all else as JSON."""
+    is_plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return str(value) if is_plain else json.dumps(value)

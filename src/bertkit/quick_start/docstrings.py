@@ -129,8 +129,11 @@ def read_strings(path: Path) -> list[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) >= _MIN_CHARACTERS
     ]
-    return [text for _, _, text in sorted(strings)]
+    return [text for _, _, text in sorted(strings) if not _SURROGATE.search(text)]
 
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a character, as a test of encodings may have it in a string: no file of text can hold it."""
 
 _FUNCTION_WORDS = re.compile(
     r"\b(a|an|and|are|as|at|be|by|can|for|from|has|have|if|in|into|is|it|its|may|must|not|of|on|or|should|such|that|the"

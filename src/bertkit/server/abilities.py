@@ -33,6 +33,9 @@ from bertkit.task_types.text_task import mean_output
 _ANSWER_CHARACTERS = 10_000_000
 """The most characters of the texts that the candidates for masks complete."""
 
+_MOST_CHOICES = 64
+"""All choices of a prompt are computed in one batch."""
+
 
 class LabelScore(NamedTuple):
     """A label and its score; ``predicted`` is whether the model gives the label to the text."""
@@ -168,6 +171,8 @@ async def choose(call: Call, model: ServedModel, prompt: str, choices: Sequence[
     task = model.task
     if not isinstance(task, MultipleChoiceTask):
         raise unable(f'the model "{model.name}" does not choose between texts; it can do: {", ".join(model.tasks)}')
+    if len(choices) > _MOST_CHOICES:
+        raise invalid(f"{len(choices):,} choices; {_MOST_CHOICES} are allowed", "inputs.choices")
     example = make_example("0", prompt, choices, where="inputs.choices")
     (result,) = await call.run(model, model.predictions, [TaskInput(task, example)])
     choice: Choice = result.prediction

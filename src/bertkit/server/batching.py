@@ -118,6 +118,9 @@ class Batcher:
 
     def _encode(self, job: Job) -> None:
         begin = time.monotonic()
+        if begin > job.deadline:
+            _fail(job, _too_late())
+            return
         try:
             job.encoded = job.operation.encode(job.inputs)
             if not job.truncate:

@@ -10,6 +10,7 @@ from typing import Any
 
 from bertkit.errors import BertkitError
 from bertkit.server.errors import ServerError, invalid, unable
+from bertkit.server.inputs import refuse_repetition
 from bertkit.server.jobs import Job, Operation, TooLongError
 from bertkit.server.models import ServedModel
 from bertkit.server.service import Service
@@ -92,6 +93,7 @@ class Call:
         """
         cut = self.service.truncate if truncate is None else truncate
         job = Job(operation, inputs, self.deadline or time.monotonic() + self.service.limits.seconds, truncate=cut)
+        refuse_repetition(job.characters, self.service.limits, field)
         try:
             results = await asyncio.wrap_future(self.service.batcher.submit(job))
         except TooLongError as error:

@@ -14,7 +14,7 @@ from bertkit.inference.saliency import can_explain
 from bertkit.server import health
 from bertkit.server.call import Call
 from bertkit.server.endpoint import Reply
-from bertkit.server.errors import ServerError, malformed
+from bertkit.server.errors import ServerError, invalid, malformed
 from bertkit.server.huggingface import HANDLERS, SIMILARITY, ZERO_SHOT
 from bertkit.server.models import EMBED, FILL, ServedModel
 from bertkit.server.pages import render
@@ -27,6 +27,9 @@ HTML = "text/html; charset=utf-8"
 NUMBER, RERANK = "number", "rerank"
 _FIELDS = 12
 """The most fields of a form."""
+
+_MOST_COMPARED = 50
+"""Sentences in one table of all their cosines."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 """What no HTML may have, and the carriage returns that browsers put before line feeds."""
@@ -152,6 +155,8 @@ async def _run(call: Call, model: ServedModel, name: str, fields: Mapping[str, s
     if name == RERANK:
         return await rerank(call, convert({**body, "return_text": True}, RerankRequest))
     record, handle = HANDLERS[_task(name)]
+    if name == SIMILARITY and len(body["inputs"]) > _MOST_COMPARED:
+        raise invalid(f"the page compares {_MOST_COMPARED} sentences at most: send fewer lines", "texts")
     result = await handle(call, convert(body, record))
     return (result @ result.T).clip(-1, 1).tolist() if name == SIMILARITY else result
 

@@ -35,6 +35,16 @@ def check_text(text: str, limits: Limits, field: str) -> str:
     return text
 
 
+def refuse_repetition(characters: int, limits: Limits, field: str) -> None:
+    """422 for texts that have more characters than a body may have, because one of them is read with each of others."""
+    if characters > limits.body_bytes:
+        raise invalid(
+            f"the texts have {characters:,} characters, with one that is read with each of the others; "
+            f"{limits.body_bytes:,} are allowed: send fewer",
+            field,
+        )
+
+
 def refuse_prompt(name: str | None) -> None:
     """422 for the name of a prompt: models are served without prompts."""
     if name:

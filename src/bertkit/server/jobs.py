@@ -67,6 +67,11 @@ class Job:
         """The tokens of all inputs, estimated from their characters before they are tokenized."""
         return sum(_count_characters(each) // _CHARACTERS_PER_TOKEN + 2 for each in self.inputs)
 
+    @property
+    def characters(self) -> int:
+        """The characters of all inputs; a text that several of them share counts for each."""
+        return sum(map(_count_characters, self.inputs))
+
 
 class AbandonedError(Exception):
     """Nobody waits for the results any more."""
@@ -81,9 +86,10 @@ class TooLongError(Exception):
 
 
 def _count_characters(value: Any) -> int:
-    """The characters of a text, of the texts of a tuple, or of an example with two of them."""
+    """The characters of a text, of the texts of a tuple, or of an example; its prompt is read with each choice."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, tuple):
         return sum(map(_count_characters, value))
-    return sum(len(getattr(value, name, None) or "") for name in ("first", "second"))
+    first, second = (len(getattr(value, name, None) or "") for name in ("first", "second"))
+    return first * max(1, len(getattr(value, "choices", ()))) + second

@@ -10,6 +10,7 @@ from bertkit.server.abilities import LabelScore
 from bertkit.server.activations import activate
 from bertkit.server.call import Call
 from bertkit.server.errors import invalid, unable
+from bertkit.server.inputs import refuse_repetition
 from bertkit.server.models import ServedModel, TaskResult
 from bertkit.task_types.text_task import mean_output
 
@@ -30,8 +31,10 @@ async def classify_zero_shot(
     The probabilities of all labels sum to 1; with ``several`` each label is decided alone, against contradiction.
     """
     template = template or _HYPOTHESIS
-    if "{}" not in template:
-        raise invalid("`hypothesis_template` needs {} where the label goes", "parameters.hypothesis_template")
+    if template.count("{}") != 1:
+        raise invalid("`hypothesis_template` needs one {}, where the label goes", "parameters.hypothesis_template")
+    characters = len(labels) * (len(text) + len(template)) + sum(map(len, labels))
+    refuse_repetition(characters, call.service.limits, "parameters.candidate_labels")
     names = [label.casefold() for label in model.labels]
     if not can_infer(model):
         raise unable(f'the model "{model.name}" is not trained for inference: it has no label "{_ENTAILMENT}"')

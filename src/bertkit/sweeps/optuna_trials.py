@@ -121,7 +121,7 @@ class Trials:
         return len(trial.params) == len(self._axes)
 
     def _point(self, trial: _Trial) -> Point:
-        return Point(tuple((axis.name, _format(trial.params[axis.name])) for axis in self._axes))
+        return Point(tuple((axis.name, _format(trial.params[axis.name], axis)) for axis in self._axes))
 
 
 def _suggest(trial: Any, axis: Axis) -> None:
@@ -133,5 +133,9 @@ def _suggest(trial: Any, axis: Axis) -> None:
         trial.suggest_float(axis.name, axis.low, axis.high, log=axis.is_logarithmic)
 
 
-def _format(value: str | int | float) -> str:
-    return f"{value:.{_DIGITS}g}" if isinstance(value, float) else str(value)
+def _format(value: str | int | float, axis: Axis) -> str:
+    """The value as it is set; a number is rounded, and then no further than to an end of its range."""
+    if not isinstance(value, float):
+        return str(value)
+    rounded = f"{value:.{_DIGITS}g}"
+    return rounded if axis.low <= float(rounded) <= axis.high else str(max(axis.low, min(axis.high, float(rounded))))

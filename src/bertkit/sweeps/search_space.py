@@ -99,7 +99,7 @@ def read_axes(
     ``given`` are the paths of settings that have one value for all points: the paper's axes are used without them, and
     any other axis must not be among them. ``ranges`` allows ranges.
     """
-    varied: dict[str, Sequence[object]] = dict(grid) if isinstance(grid, Mapping) else _split(grid)
+    varied = _list_values(grid) if isinstance(grid, Mapping) else _split(grid)
     if not varied:
         paper = PAPER_RANGES if ranges else PAPER_GRID
         varied = {name: values for name, values in paper.items() if _path_of(name) not in given}
@@ -118,6 +118,13 @@ def read_axes(
         if not axis.values and not ranges:
             raise usage_error(f"{_ORIGIN} {axis.name}={axis.low}..{axis.high}: a range needs --trials N.")
     return axes
+
+
+def _list_values(grid: Mapping[str, Sequence[object]]) -> dict[str, Sequence[object]]:
+    for name, values in grid.items():
+        if isinstance(values, str) or not isinstance(values, Sequence):
+            raise usage_error(f"{_ORIGIN}: {name} is {values!r}, and must be a list of values: [{values!r}].")
+    return dict(grid)
 
 
 def _path_of(name: str) -> str:

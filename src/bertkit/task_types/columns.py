@@ -199,7 +199,7 @@ def _labels_by_content(path: Path, profiles: Sequence[_Profile], rows: int) -> t
     indicators = tuple(each.name for each in profiles if are_indicators(each.cells))
     if len(likely) == 1:
         return likely
-    if len(likely) >= _FEWEST_INDICATORS and set(likely) <= set(indicators):
+    if likely and len(indicators) >= _FEWEST_INDICATORS and set(likely) <= set(indicators):
         return indicators
     if likely:
         names = list_names(likely).replace(", ", " or ")

@@ -27,6 +27,7 @@ class Sentence:
     """``line`` is that of the first word, or with ``one_line`` of all; ``tags`` are as in the file, () without tags.
 
     ``id`` is empty where the file has none, and ``source`` is the text that the words were split from, if there is one.
+    ``lines`` are those of the words, where they may not follow one another.
     """
 
     line: int
@@ -36,9 +37,12 @@ class Sentence:
     one_line: bool = False
     id: str = ""
     source: str | None = None
+    lines: tuple[int, ...] = ()
 
     def line_of(self, word: int) -> int:
         """The line of the word with this index."""
+        if self.lines:
+            return self.lines[word]
         return self.line if self.one_line else self.line + word
 
 

@@ -18,6 +18,7 @@ from bertkit.task_types.labels import (
     are_whole_numbers,
     find_separator,
     may_hold_several,
+    read_labels,
     sort_labels,
     split_cells,
 )
@@ -44,13 +45,15 @@ _CLASSES_SHOWN = 8
 class LabelColumn:
     """The label column of train: ``rows`` with a label; ``labels`` are single ones where a cell holds several.
 
-    Without a ``separator`` several labels are in a column of 0 and 1 for each.
+    With ``indicators`` each label has a column of 0 and 1 instead; ``is_one_hot`` says that every row has one label.
     """
 
     kind: Kind
     labels: Labels
     rows: int
-    separator: str = ""
+    separator: str = SEPARATORS[0]
+    indicators: bool = False
+    is_one_hot: bool = False
 
 
 def examine_labels(path: Path, columns: Columns, labels: Labels, kind: Kind | None) -> LabelColumn:
@@ -70,8 +73,14 @@ def _examine_indicators(names: tuple[str, ...], labels: Labels, kind: Kind | Non
     if kind not in (None, "labels"):
         raise usage_error(f"several columns of labels are --kind labels, not {kind}.")
     found = split_cells(labels, SEPARATORS[0])
-    counts = Counter({name: found.counts[name] for name in names})
-    return LabelColumn(kind="labels", labels=found._replace(counts=counts), rows=labels.counts.total())
+    counts = Counter({name.strip(): found.counts[name.strip()] for name in names})
+    return LabelColumn(
+        kind="labels",
+        labels=found._replace(counts=counts),
+        rows=labels.counts.total(),
+        indicators=True,
+        is_one_hot=all(len(read_labels(cell, SEPARATORS[0], "")) == 1 for cell in labels.counts),
+    )
 
 
 def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
@@ -125,8 +134,9 @@ def describe_labels(column: LabelColumn) -> str:
     if column.kind == "labels":
         mean = counts.total() / column.rows
         names = list_classes(counts)
-        form = f'"{column.separator}" between' if column.separator else "a column of 0 and 1 for each"
-        return f"several of {len(counts)} labels, {mean:.1f} per text, {form}: {names}"
+        form = "a column of 0 and 1 for each" if column.indicators else f'"{column.separator}" between'
+        doubt = "; if they are classes, write the name of each row's class into one column" if column.is_one_hot else ""
+        return f"several of {len(counts)} labels, {mean:.1f} per text, {form}: {names}{doubt}"
     values = [float(label) for label in counts.elements()]
     return f"a number from {min(values):g} to {max(values):g}, {statistics.fmean(values):.3g} on average"
 

@@ -15,7 +15,7 @@ from bertkit.storage.json_text import parse_json
 from bertkit.task_types.columns import find_id
 from bertkit.task_types.conll_files import Sentence, has_tag_columns, is_tag, read_columns
 from bertkit.task_types.entity_spans import find_spans, find_texts, read_texts
-from bertkit.task_types.word_tables import find_word_columns, read_word_rows
+from bertkit.task_types.word_tables import find_word_columns, names_words, read_word_rows
 
 _LIST_SUFFIXES = (".json", ".jsonl", ".ndjson", ".parquet")
 """Tables whose cells can be lists."""
@@ -32,7 +32,7 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
     Words without tags, or with another number of them, are an error; so is a table without lists of words, whose lines
     would be taken for words.
     """
-    if not _is_table(path):
+    if not is_table(path):
         yield from read_columns(path, tagged=tagged)
         return
     table = Table(path)
@@ -72,7 +72,7 @@ def _read_texts(table: Table, *, tagged: bool) -> Iterator[Sentence]:
 
 def holds_tags(table: Table, encoding: str | None = None) -> bool:
     """Whether a file has words with tags, or texts with spans, by the end of its name, its columns or first lines."""
-    if not _is_table(table.path):
+    if not is_table(table.path):
         return has_tag_columns(table.path, encoding)
     words = find_word_columns(table)
     if words is not None and words.tag is not None:
@@ -82,8 +82,9 @@ def holds_tags(table: Table, encoding: str | None = None) -> bool:
     return len(_find_columns(table)) > 1 or find_spans(table) is not None
 
 
-def _is_table(path: Path) -> bool:
-    return suffix_of(path) in _TABLE_SUFFIXES or is_dataset(path)
+def is_table(path: Path) -> bool:
+    """Whether a file is a table by its name, or a ``.tsv`` whose first line names the columns of a table of words."""
+    return suffix_of(path) in _TABLE_SUFFIXES or is_dataset(path) or (suffix_of(path) == ".tsv" and names_words(path))
 
 
 def _find_columns(table: Table) -> list[str]:

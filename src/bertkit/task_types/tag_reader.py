@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from bertkit.errors import data_error, did_you_mean
 from bertkit.formats.compression import suffix_of
-from bertkit.formats.lines import at_line, open_lines
+from bertkit.formats.lines import at_row, open_lines
 from bertkit.metrics.entities import SCHEMES, convert
 from bertkit.task_types.conll_files import COLUMNS, Sentence
 from bertkit.task_types.entity_spans import split_words
@@ -127,7 +127,7 @@ class TagReader(Reader[TagExample]):
         for number, tag in enumerate(tags):
             if tag not in self.labels:
                 known = ", ".join(self.labels)
-                where, hint = at_line(path, sentence.line_of(number)), did_you_mean(tag, self.labels)
+                where, hint = at_row(path, sentence.line_of(number)), did_you_mean(tag, self.labels)
                 raise data_error(f'{where}: unknown tag "{tag}". {self.name} knows: {known}.{hint}')
         return tags
 

@@ -19,9 +19,9 @@ from bertkit.task_types.base import FileTask
 from bertkit.task_types.choice_columns import find_choices, find_columns, guess_spelling, read_choice_cells
 from bertkit.task_types.columns import guess_columns
 from bertkit.task_types.conll_files import COLUMNS as TAG_COLUMNS
+from bertkit.task_types.indicators import UNKNOWN, are_indicators, split_names
 from bertkit.task_types.label_column import Kind, LabelColumn, describe_labels, examine_labels, list_classes
 from bertkit.task_types.labels import (
-    SEPARATORS,
     Labels,
     are_numbers,
     check_spelling,
@@ -43,6 +43,7 @@ from bertkit.task_types.text_classification import TextClassificationTask
 from bertkit.task_types.text_task import TextTask
 
 _HELDOUT = 0.1
+_SAMPLE_ROWS = 100
 _SPELLINGS = {
     "number": "the number of the right one, counted from 0",
     "number from 1": "the number of the right one, counted from 1",
@@ -104,8 +105,9 @@ def guess(
     if not columns_given and holds_tags(table, encoding):
         _refuse_encoding(first, encoding)
         return _guess_tags(paths, name, max_length)
-    others = [name for name in table.columns if name not in (text, label)]
-    if kind is None and pair is None and (choices := find_choices(others)):
+    others = [name for name in table.columns if name not in (text, *split_names(label, table.columns))]
+    choices = find_choices(others)
+    if kind is None and pair is None and choices and not _hold_indicators(table, choices):
         columns = find_columns(table, choices, prompt=text, label=label)
         chosen, sentence = _build_choices(table, _files(columns, paths, opened), choices, max_length)
         return Guess(task=replace(chosen, name=name), sentence=sentence)
@@ -120,6 +122,12 @@ def guess(
     task = _build(first, files, column, max_length, pair=columns.second is not None, fold_labels=fold_labels)
     _check_rows(task, files.splits.keys() - {"train"})
     return Guess(task=replace(task, name=name), sentence=_describe(table, columns, column))
+
+
+def _hold_indicators(table: Table, columns: Sequence[str]) -> bool:
+    """Whether all of these columns have 0 and 1 in the first rows, and so are no choices."""
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.sample(_SAMPLE_ROWS)]
+    return all(are_indicators([row[name] for row in rows]) for name in columns)
 
 
 def _refuse_encoding(path: Path, encoding: str) -> None:
@@ -186,6 +194,8 @@ def _guess_tags(paths: Mapping[str, Sequence[Path]], name: str, max_length: int)
     """Words with tags; the types of entities are those that occur in train."""
     splits = {split: _split_of(files, TAG_COLUMNS) for split, files in paths.items() if files}
     sentences = [sentence for path in paths["train"] for sentence in read_sentences(path)]
+    if all(word.isdecimal() for sentence in sentences for word in sentence.words):
+        raise data_error(f"{paths['train'][0]}: the first column has numbers alone, and no words. Words come first.")
     types = Counter(entity.type for sentence in sentences for entity in find_entities(sentence.tags))
     if not types:
         raise data_error(f"{paths['train'][0]}: every word has the tag O. There must be at least one entity.")
@@ -233,11 +243,14 @@ def _files(columns: Columns, paths: Mapping[str, Sequence[Path]], opened: TaskFi
 
 
 def _has_labels(tables: Sequence[Table], columns: Columns) -> bool:
-    """Whether a test split has labels: a test set with secret answers has no such column, or -1 in every row."""
-    if not columns.answers or any(name not in tables[0].columns for name in columns.answers):
+    """Whether a test split has labels: a test set with secret answers has no such column, or -1 in every row.
+
+    A table with some of several columns of labels is a usage error.
+    """
+    if not any(name in tables[0].columns for name in columns.answers):
         return False
     rows = (row for table in tables for row in table.rows(*columns.answers))
-    return any(cell.strip() != "-1" for row in rows for cell in row.cells)
+    return any(cell.strip() not in UNKNOWN for row in rows for cell in row.cells)
 
 
 class _SharedSettings(TypedDict):
@@ -266,9 +279,8 @@ def _build(
     if column.kind == "number":
         return RegressionTask(metric="pearson", also=("spearman",), numbers=_scale(path, column.labels), **shared)
     if column.kind == "labels":
-        labels = sort_labels(counts) if column.separator else answers
-        separator = column.separator or SEPARATORS[0]
-        return MultiLabelTask(labels=labels, separator=separator, fold_labels=fold_labels, **shared)
+        labels = tuple(counts) if column.indicators else sort_labels(counts)
+        return MultiLabelTask(labels=labels, separator=column.separator, fold_labels=fold_labels, **shared)
     return TextClassificationTask(
         metric="accuracy",
         also=("macro_f1", "matthews"),

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import NamedTuple
 
 from bertkit.errors import data_error
-from bertkit.formats.lines import at_row
+from bertkit.formats.lines import at_row, open_lines
 from bertkit.formats.tables import Structure, Table
 from bertkit.task_types.conll_files import Sentence, is_tag
 
+_DOCUMENTS = ("document", "document_id", "doc", "doc_id", "file")
 _SENTENCES = ("sentence #", "sentence_id", "sentence_idx", "sent_id", "sentence")
 _WORDS = ("word", "words", "token", "tokens")
 _TAGS = ("tag", "tags", "ner_tag", "ner_tags", "label", "labels", "ner")
 """Names of the columns in lower case, of which the first that is there is taken."""
+
+_TEXTS = ("text", "sentence", "content", "data")
+"""Names of columns of whole texts."""
 
 
 _SAMPLE_ROWS = 100
 
 
 class WordColumns(NamedTuple):
-    """The columns of a table of words; ``tag`` is None in one without tags."""
+    """The columns of a table of words; ``tag`` is None in one without tags, ``document`` in one without documents."""
 
     sentence: str
     word: str
     tag: str | None
+    document: str | None = None
 
     def used(self) -> list[str]:
         """The columns that are there."""
@@ -34,6 +40,7 @@ class WordColumns(NamedTuple):
 
 class _Word(NamedTuple):
     line: int
+    document: str
     sentence: str
     word: str
     tag: str
@@ -42,19 +49,26 @@ class _Word(NamedTuple):
 def find_word_columns(table: Table) -> WordColumns | None:
     """The columns of a table of words, by their names; None without those of a sentence and a word, or with lists.
 
-    The column of tags has nothing but tags in the first rows.
+    In the first rows most cells of the column of tags are tags. Without one, the sentences have ids, and the table has
+    no texts.
     """
-    names = {name.casefold(): name for name in table.columns}
-    sentence, word, tag = (
-        next((names[name] for name in known if name in names), None) for known in (_SENTENCES, _WORDS, _TAGS)
-    )
-    if sentence is None or word is None:
+    columns = _find_names(table.columns)
+    if columns is None:
         return None
     sample = [dict(zip(table.columns, row, strict=True)) for row in table.sample(_SAMPLE_ROWS)]
-    if any(isinstance(row[word], Structure) for row in sample):
+    sample = [row for row in sample if row[columns.word].strip()]
+    if any(isinstance(row[columns.word], Structure) for row in sample):
         return None
-    has_tags = tag is not None and all(is_tag(row[tag].strip()) for row in sample)
-    return WordColumns(sentence, word, tag if has_tags else None)
+    if columns.tag is not None and 2 * sum(is_tag(row[columns.tag].strip()) for row in sample) > len(sample):
+        return columns
+    names = {name.casefold() for name in table.columns}
+    return None if names.intersection(_TEXTS) else columns._replace(tag=None)
+
+
+def names_words(path: Path) -> bool:
+    """Whether the first line of a tab-separated file names the columns of a sentence and a word."""
+    with open_lines(path) as lines:
+        return _find_names([name.strip() for name in next(iter(lines), "").split("\t")]) is not None
 
 
 def read_word_rows(table: Table, columns: WordColumns) -> Iterator[Sentence]:
@@ -63,21 +77,39 @@ def read_word_rows(table: Table, columns: WordColumns) -> Iterator[Sentence]:
     Rows of one sentence follow one another and have its name, or the first of them has. Rows without a word are
     left out.
     """
-    for document, (sentence, rows) in enumerate(groupby(_read_words(table, columns), key=lambda row: row.sentence)):
+    sentences = groupby(_read_words(table, columns), key=lambda row: (row.document, row.sentence))
+    for number, ((_, name), rows) in enumerate(sentences):
         words = list(rows)
-        tags = tuple(each.tag for each in words) if columns.tag else ()
-        yield Sentence(words[0].line, document, tuple(each.word for each in words), tags, id=sentence)
+        yield Sentence(
+            words[0].line,
+            number,
+            tuple(each.word for each in words),
+            tuple(each.tag for each in words) if columns.tag else (),
+            id=name,
+            lines=tuple(each.line for each in words),
+        )
+
+
+def _find_names(columns: Sequence[str]) -> WordColumns | None:
+    names = {name.casefold(): name for name in columns}
+    sentence, word, tag, document = (
+        next((names[name] for name in known if name in names), None)
+        for known in (_SENTENCES, _WORDS, _TAGS, _DOCUMENTS)
+    )
+    return None if sentence is None or word is None else WordColumns(sentence, word, tag, document)
 
 
 def _read_words(table: Table, columns: WordColumns) -> Iterator[_Word]:
     sentence = ""
-    for row in table.rows(*columns.used()):
-        name, word, *tags = (cell.strip() for cell in row.cells)
-        sentence = name or sentence
-        if not sentence:
-            raise data_error(f'{at_row(table.path, row.line)}: "{columns.sentence}" is empty in the first row.')
+    used = columns.used()
+    for row in table.rows(*used):
+        cells = {name: cell.strip() for name, cell in zip(used, row.cells, strict=True)}
+        sentence, word = cells[columns.sentence] or sentence, cells[columns.word]
         if not word:
             continue
-        if tags and not is_tag(tags[0]):
-            raise data_error(f'{at_row(table.path, row.line)}: "{tags[0]}" is not a tag, such as O, B-TYPE or I.')
-        yield _Word(row.line, sentence, word, tags[0] if tags else "")
+        if not sentence:
+            raise data_error(f'{at_row(table.path, row.line)}: "{columns.sentence}" is empty in the first row.')
+        tag = cells[columns.tag] if columns.tag else ""
+        if columns.tag and not is_tag(tag):
+            raise data_error(f'{at_row(table.path, row.line)}: "{tag}" is not a tag, such as O, B-TYPE or I.')
+        yield _Word(row.line, cells[columns.document] if columns.document else "", sentence, word, tag)
