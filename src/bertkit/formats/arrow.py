@@ -16,8 +16,8 @@ from typing import Any
 
 from bertkit.errors import data_error
 from bertkit.formats.compression import check_unpacked
-from bertkit.formats.lines import at_line
 from bertkit.optional import require
+from bertkit.storage.atomic import read_object
 from bertkit.storage.json_text import parse_json
 
 Values = tuple[object, ...]
@@ -83,7 +83,7 @@ def is_dataset(folder: Path) -> bool:
 def dataset_splits(folder: Path) -> list[str]:
     """The splits in ``dataset_dict.json``; none without such a file."""
     file = folder / "dataset_dict.json"
-    splits = _read_json(file).get("splits") if file.is_file() else []
+    splits = read_object(file).get("splits") if file.is_file() else []
     if not isinstance(splits, list):
         raise data_error(f"{file} does not name its splits.")
     return [str(split) for split in splits]
@@ -106,7 +106,7 @@ def check_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
 def dataset_rows(folder: Path, columns: Sequence[str]) -> Iterator[Values]:
     """The values of ``columns`` in each row of one split; classes by their names, -1 (no class) as None."""
     info = folder / "dataset_info.json"
-    features = (_read_json(info).get("features") or {}) if info.is_file() else {}
+    features = (read_object(info).get("features") or {}) if info.is_file() else {}
     converters = [build_converter(features.get(column), info) for column in columns]
     for file in _arrow_files(folder):
         number = 0
@@ -148,7 +148,7 @@ def list_values(column: Any) -> list[Any]:
 
 def _arrow_files(folder: Path) -> list[Path]:
     """The files in ``state.json``, in its order; without it, all ``.arrow`` files."""
-    state = _read_json(folder / "state.json") if (folder / "state.json").is_file() else {}
+    state = read_object(folder / "state.json") if (folder / "state.json").is_file() else {}
     if state.get("_indices_data_files"):
         raise data_error(f"{folder} is a selection of rows. Save it with dataset.flatten_indices().save_to_disk(...).")
     names = [Path(str(each.get("filename"))).name for each in state.get("_data_files") or []]
@@ -203,16 +203,6 @@ def _class_name(value: object, names: Sequence[str], source: Path | str) -> str 
     if not isinstance(value, int) or not 0 <= value < len(names):
         raise data_error(f"{source} names {len(names)} classes, and a row has number {value}.")
     return names[value]
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = parse_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise data_error(f"{path} cannot be read ({error}).") from error
-    if not isinstance(content, dict):
-        raise data_error(f"{at_line(path, 1)}: not a JSON object.")
-    return content
 
 
 @contextmanager

@@ -21,7 +21,6 @@ _TAGS = ("tag", "tags", "ner_tag", "ner_tags", "label", "labels", "ner")
 _TEXTS = ("text", "sentence", "content", "data")
 """Names of columns of whole texts."""
 
-
 _SAMPLE_ROWS = 100
 
 
