@@ -88,14 +88,14 @@ def lead_outside(folder: Path) -> None:
         (lambda folder: sorted(folder.glob("*.arrow"))[1].unlink(), r"data-00001-of-00002.arrow does not exist"),
         (lambda folder: sorted(folder.glob("*.arrow"))[0].write_bytes(b""), r"is not a readable Arrow file"),
         (lambda folder: sorted(folder.glob("*.arrow"))[0].write_bytes(b"x" * 99), r"is not a readable Arrow file"),
-        (lambda folder: (folder / "state.json").write_text("{"), r"state.json cannot be read"),
+        (lambda folder: (folder / "state.json").write_text("{"), r"state.json is not readable JSON"),
         (
             lambda folder: (folder / "state.json").write_text("[" * 100_000),
-            r"state.json cannot be read \(its values are nested",
+            r"state.json is not readable JSON: its values are nested",
         ),
         (
             lambda folder: (folder / "dataset_info.json").write_text("[]"),
-            r"dataset_info.json, line 1: not a JSON object",
+            r"dataset_info.json is not a JSON object",
         ),
     ],
 )
