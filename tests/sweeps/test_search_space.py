@@ -24,7 +24,7 @@ def test_the_default_grid_is_that_of_the_paper() -> None:
 @pytest.mark.parametrize("value", [3e-5, "mean"])
 def test_a_single_value_is_no_list(value: object) -> None:
     with pytest.raises(BertkitError, match="must be a list of values") as caught:
-        read_axes({"task.pooling": value})  # type: ignore[dict-item]
+        read_axes({"task.pooling": value})
     assert caught.value.exit_code == WRONG_USAGE
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -70,7 +70,7 @@ class PackedRows:
             tokens = _Scatter.apply(tokens, self.indices, self.rows * self.width)  # type: ignore[no-untyped-call]
         return tokens.view(self.rows, self.width, -1)
 
-    def unpad(self, rows: Float[Tensor, "B T W"]) -> Float[Tensor, "N W"]:
+    def unpad(self, rows: Shaped[Tensor, "B T W"]) -> Shaped[Tensor, "N W"]:
         """The tokens of padded rows as a list; the inverse of ``pad``."""
         entries = rows.flatten(0, 1)
         return entries if self.indices is None else select_tokens(entries, self.indices)
@@ -123,7 +123,7 @@ def pad_indices(indices: Int[Tensor, " M"]) -> Int[Tensor, " N"]:
     return F.pad(indices, (0, round_up(len(indices)) - len(indices)))
 
 
-def select_tokens(tokens: Float[Tensor, "N W"], indices: Int[Tensor, " M"]) -> Float[Tensor, "M W"]:
+def select_tokens(tokens: Shaped[Tensor, "N W"], indices: Int[Tensor, " M"]) -> Shaped[Tensor, "M W"]:
     """``tokens[indices]`` for distinct indices, with a backward pass that copies instead of adding."""
     selected: Tensor = _Select.apply(tokens, indices)  # type: ignore[no-untyped-call]
     return selected

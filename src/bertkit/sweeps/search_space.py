@@ -92,7 +92,7 @@ class Axis:
 
 
 def read_axes(
-    grid: Sequence[str] | Mapping[str, Sequence[object]], *, given: Collection[str] = (), ranges: bool = False
+    grid: Sequence[str] | Mapping[str, object], *, given: Collection[str] = (), ranges: bool = False
 ) -> tuple[Axis, ...]:
     """The axes of ``("lr=5e-5,3e-5", "epochs=2..4")``, or of a mapping; without any, those of the paper.
 
@@ -120,11 +120,13 @@ def read_axes(
     return axes
 
 
-def _list_values(grid: Mapping[str, Sequence[object]]) -> dict[str, Sequence[object]]:
+def _list_values(grid: Mapping[str, object]) -> dict[str, Sequence[object]]:
+    found: dict[str, Sequence[object]] = {}
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence):
             raise usage_error(f"{_ORIGIN}: {name} is {values!r}, and must be a list of values: [{values!r}].")
-    return dict(grid)
+        found[name] = values
+    return found
 
 
 def _path_of(name: str) -> str:
