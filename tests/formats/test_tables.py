@@ -114,7 +114,7 @@ def test_two_usual_names_outweigh_a_third_that_recurs(tmp_path: Path) -> None:
     assert Table(tmp_path / "n.csv").columns == ("1", "2", "3")
 
 
-@pytest.mark.parametrize("first", [b"1,good film\n", b"good,fine film\n"])
+@pytest.mark.parametrize("first", [b"1,good film\n", b"good,fine film\n", b"good,good\n"])
 def test_a_first_line_of_data_is_not_taken_for_names(first: bytes, tmp_path: Path) -> None:
     rows = read(tmp_path / "t.csv", first + b"good,poor film\nbad,other film\n1,last film\n")
     assert len(rows) == 4

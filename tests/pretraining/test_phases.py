@@ -46,8 +46,11 @@ def test_one_schedule_spans_both_phases(run: PretrainRun) -> None:
 def test_long_rows_change_both_rates_by_one_factor(run: PretrainRun) -> None:
     muon = OptimizerConfig(kind="muon", lr=1e-3, muon_lr=0.02)
     run = replace(run, long_lr=5e-4, optimizer=muon)
-    short, long = (phase.plan.optimizer for phase in build_phases(run, PretrainingData.open(run)))
+    data = PretrainingData.open(run)
+    short, long = (phase.plan.optimizer for phase in build_phases(run, data))
     assert (short.lr, short.muon_lr, long.lr, long.muon_lr) == pytest.approx((1e-3, 0.02, 5e-4, 0.01))
+    _, long = (phase.plan.optimizer for phase in build_phases(replace(run, optimizer=OptimizerConfig(lr=0.0)), data))
+    assert long.lr == 5e-4
 
 
 def test_a_phase_that_restarts_has_its_own_schedule(run: PretrainRun) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bertkit.errors import WRONG_USAGE, BertkitError
@@ -26,6 +27,11 @@ def test_a_single_value_is_no_list(value: object) -> None:
     with pytest.raises(BertkitError, match="must be a list of values") as caught:
         read_axes({"task.pooling": value})
     assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_an_array_is_a_list_of_values() -> None:
+    (axis,) = read_axes({"lr": np.array([0.5, 0.25])})
+    assert axis.values == ("0.5", "0.25")
 
 
 def test_the_default_ranges_span_the_grid_of_the_paper() -> None:

@@ -283,10 +283,13 @@ def _number_nameless(first: Sequence[str], others: Sequence[Sequence[str]]) -> t
     """``("1", "2", ...)`` if the first row looks like data; () if it looks like names, or recurs as a whole."""
     columns = [set(cells) for cells in zip(*others, strict=False)]
     # A cell without a name is that of an empty column, as spreadsheets write them at the end of a row.
-    recurs = {cell: cell in cells for cell, cells in zip(first, columns, strict=False) if cell.strip()}
+    names = [
+        (cell.strip().casefold(), cell in cells) for cell, cells in zip(first, columns, strict=False) if cell.strip()
+    ]
+    recurs = [recurring for _, recurring in names]
     # Two usual names outweigh a third that recurs: in a table of words POS is both a column and a part of speech.
-    usual = sum(not recurring and cell.strip().casefold() in _USUAL_NAMES for cell, recurring in recurs.items())
-    is_data = any(map(_is_number, first)) or (any(recurs.values()) and not all(recurs.values()) and usual < 2)
+    usual = sum(name in _USUAL_NAMES and not recurring for name, recurring in names)
+    is_data = any(map(_is_number, first)) or (any(recurs) and not all(recurs) and usual < 2)
     return tuple(str(place + 1) for place in range(len(first))) if is_data else ()
 
 

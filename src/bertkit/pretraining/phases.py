@@ -109,7 +109,10 @@ def build_phases(run: PretrainRun, data: PretrainingData) -> list[Phase]:
 
 def _with_lr(config: OptimizerConfig, lr: float | None) -> OptimizerConfig:
     """The same optimizer with another learning rate; that of Muon changes by the same factor."""
-    return config if lr is None else dataclasses.replace(config, lr=lr, muon_lr=config.muon_lr * lr / config.lr)
+    if lr is None:
+        return config
+    ratio = lr / config.lr if config.lr else 1.0
+    return dataclasses.replace(config, lr=lr, muon_lr=config.muon_lr * ratio)
 
 
 def _part(plan: Plan, first: float, until: float) -> Plan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -123,9 +123,9 @@ def read_axes(
 def _list_values(grid: Mapping[str, object]) -> dict[str, Sequence[object]]:
     found: dict[str, Sequence[object]] = {}
     for name, values in grid.items():
-        if isinstance(values, str) or not isinstance(values, Sequence):
+        if isinstance(values, str) or not isinstance(values, Iterable):
             raise usage_error(f"{_ORIGIN}: {name} is {values!r}, and must be a list of values: [{values!r}].")
-        found[name] = values
+        found[name] = list(values)
     return found
 
 

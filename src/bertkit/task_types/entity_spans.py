@@ -14,7 +14,7 @@ from bertkit.task_types.columns import find_id
 from bertkit.task_types.conll_files import Sentence
 from bertkit.text.marks import words_regex
 
-_TEXTS = ("text", "sentence", "content", "data")
+TEXT_NAMES = ("text", "sentence", "content", "data")
 _SPANS = ("entities", "spans", "label", "labels", "ner")
 """Names of the columns, of which the first that is there is taken."""
 
@@ -42,7 +42,7 @@ def split_words(text: str) -> tuple[str, ...]:
 
 def find_texts(table: Table) -> str | None:
     """The column of texts; None without one."""
-    return next((name for name in _TEXTS if name in table.columns), None)
+    return next((name for name in TEXT_NAMES if name in table.columns), None)
 
 
 def find_spans(table: Table) -> str | None:

@@ -11,15 +11,13 @@ from bertkit.errors import data_error
 from bertkit.formats.lines import at_row, open_lines
 from bertkit.formats.tables import Structure, Table
 from bertkit.task_types.conll_files import Sentence, is_tag
+from bertkit.task_types.entity_spans import TEXT_NAMES
 
 _DOCUMENTS = ("document", "document_id", "doc", "doc_id", "file")
 _SENTENCES = ("sentence #", "sentence_id", "sentence_idx", "sent_id", "sentence")
 _WORDS = ("word", "words", "token", "tokens")
 _TAGS = ("tag", "tags", "ner_tag", "ner_tags", "label", "labels", "ner")
 """Names of the columns in lower case, of which the first that is there is taken."""
-
-_TEXTS = ("text", "sentence", "content", "data")
-"""Names of columns of whole texts."""
 
 _SAMPLE_ROWS = 100
 
@@ -61,7 +59,7 @@ def find_word_columns(table: Table) -> WordColumns | None:
     if columns.tag is not None and 2 * sum(is_tag(row[columns.tag].strip()) for row in sample) > len(sample):
         return columns
     names = {name.casefold() for name in table.columns}
-    return None if names.intersection(_TEXTS) else columns._replace(tag=None)
+    return None if names.intersection(TEXT_NAMES) else columns._replace(tag=None)
 
 
 def names_words(path: Path) -> bool:
