@@ -41,6 +41,33 @@ def test_output_for_a_file_is_utf8_in_any_locale(tmp_path: Path) -> None:
     assert "\u00e4\u5b66" in ended.stdout.decode("utf-8")
 
 
+@pytest.mark.parametrize(
+    ("verb", "environment", "expected"),
+    [
+        ("doctor", {}, "1000"),
+        ("serve", {}, "None"),
+        ("bench pretrain", {}, "None"),
+        ("doctor", {"GOMP_SPINCOUNT": "7"}, "7"),
+        ("doctor", {"OMP_WAIT_POLICY": "active"}, "None"),
+    ],
+)
+def test_waiting_threads_sleep_soon_unless_the_user_decides(
+    verb: str, environment: dict[str, str], expected: str
+) -> None:
+    program = """
+import os, sys
+from bertkit.cli import app, main
+def show(words):
+    print(os.environ.get("GOMP_SPINCOUNT"))
+app._run = show
+sys.exit(main.main())
+"""
+    kept = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    command = [sys.executable, "-c", program, *verb.split()]
+    ended = subprocess.run(command, capture_output=True, text=True, env={**kept, **environment}, check=True)
+    assert ended.stdout == f"{expected}\n"
+
+
 @pytest.mark.parametrize(("number", "shown"), [(signal.SIGINT, "interrupted\n"), (signal.SIGTERM, "")])
 def test_a_signal_ends_the_command_whatever_a_library_makes_of_it(number: signal.Signals, shown: str) -> None:
     """PyTorch makes a ValueError of an interruption while it asks for the length of a sequence."""

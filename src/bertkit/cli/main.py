@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import gc
 import io
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -29,6 +30,9 @@ options of every verb: --help, --debug (show where an error arose)
 options of every job: --quiet, --progress auto|plain|json|quiet
 results go to stdout, everything else to stderr; --json makes results readable for machines
 """
+
+_IMPATIENT = {"serve", "bench"}
+"""The verbs that answer or measure one text at a time: a thread that has to be woken up makes it a sixth slower."""
 
 
 class _ClosedStream(io.TextIOBase):
@@ -63,6 +67,8 @@ def main() -> int:
     if words in (["--version"], ["-V"]):
         return _answer(f"bertkit {__version__}\n")
     signals = Signals()
+    if words[0] not in _IMPATIENT:
+        _let_waiting_threads_sleep()
     try:
         from bertkit.cli.app import run
 
@@ -89,6 +95,17 @@ def _prepare_streams() -> None:
             encoding = "utf-8" if stream is sys.stdout and not stream.isatty() else None
             # This terminal may be unable to show a file name or a token.
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
+
+
+def _let_waiting_threads_sleep() -> None:
+    """Let PyTorch's threads sleep soon after they begin to wait for each other, unless the user has said how they wait.
+
+    By default they look 300,000 times first, and one busy program beside them halves the steps of a training, because
+    the thread that is waited for does not get the core: 47 steps in 30 seconds, 90 with 1,000 looks, and as many as
+    before on an idle machine (docs/decisions.md). GNU's OpenMP reads the variable when PyTorch is imported.
+    """
+    if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
+        os.environ["GOMP_SPINCOUNT"] = "1000"
 
 
 def _answer(text: str) -> int:

@@ -27,6 +27,7 @@ from bertkit.inference.pipeline import load
 from bertkit.pretraining.defaults import profile_settings
 from bertkit.pretraining.job import build_job
 from bertkit.pretraining.record import PretrainRun
+from bertkit.pretraining.run import pretrain
 from bertkit.pretraining.saving import save_current_model
 from bertkit.pretraining.trial_steps import measure_step
 from bertkit.quick_start.corpus import describe_text, prepare_corpus, read_documents
@@ -40,7 +41,7 @@ from bertkit.quick_start.report import (
     Score,
     fill_blanks,
 )
-from bertkit.quick_start.workers import count_processes, finetune_all, pretrain_together
+from bertkit.quick_start.workers import count_processes, finetune_all
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics
 from bertkit.task_types import FileTask
@@ -93,7 +94,7 @@ _COST_OF_EXAMPLE = 1.4
 
 @dataclass(frozen=True, kw_only=True)
 class _Budget:
-    """``seconds`` from ``begin`` on, and the ``processes`` that may compute at the same time."""
+    """``seconds`` from ``begin`` on, and the ``processes`` that may fine-tune at the same time."""
 
     begin: float
     seconds: float
@@ -115,13 +116,8 @@ def quickstart(
     """Run the quickstart in the new folder ``output``; ``packages`` (name -> folder) replaces the installed ones."""
     if output.exists() and any(output.iterdir()):
         raise usage_error(f"{output} is not empty. Choose another -o folder, or delete it.")
-    with _one_thread():
-        return _run(output, minutes, packages or installed_packages(), progress)
-
-
-def _run(output: Path, minutes: float, packages: Mapping[str, Path], progress: Progress) -> QuickstartResult:
     budget = _Budget(begin=time.monotonic(), seconds=minutes * 60, processes=count_processes())
-    documents = read_documents(packages, minutes, progress)
+    documents = read_documents(packages or installed_packages(), minutes, progress)
     parts = split_documents(documents)
     tokenizer = prepare_corpus(parts.unlabelled, output, progress)
     name, run, token_seconds = _choose_size(output, tokenizer, budget, progress)
@@ -132,7 +128,7 @@ def _run(output: Path, minutes: float, packages: Mapping[str, Path], progress: P
     scores = _finetune({start: starts[start] for start in (UNTRAINED, INITIAL_WEIGHTS)}, budget, progress)
     needed = 1.1 * scores[UNTRAINED].seconds * budget.rounds(_SEEDS) / budget.rounds(2 * _SEEDS)
     seconds = max(1.0, budget.left - needed - _SECONDS_BESIDE_STEPS)
-    pretrained = pretrain_together(replace(run, minutes=seconds / 60), budget.processes, progress.mode)
+    pretrained = pretrain(replace(run, minutes=seconds / 60), progress)
     scores |= _finetune({PRETRAINED: starts[PRETRAINED]}, budget, progress)
     return QuickstartResult(
         output=output,
@@ -152,11 +148,12 @@ def _choose_size(
 ) -> tuple[str, PretrainRun, float]:
     """The largest size that can train on enough tokens in time, or else the smallest.
 
-    Returns its name, its run, and the seconds of one process per token.
+    Returns its name, its run, and the seconds of one thread per token.
     """
     for name in _SIZES:
         run = _pretraining_run(name, output, tokenizer)
-        token_seconds = measure_step(run, _SHARE_TO_MEASURE * budget.seconds) / run.tokens_per_step
+        with _one_thread():
+            token_seconds = measure_step(run, _SHARE_TO_MEASURE * budget.seconds) / run.tokens_per_step
         seconds = (budget.left - _SHARE_TO_FINETUNE * budget.seconds) * budget.processes
         progress.say(
             f"BERT-{name}: {1 / token_seconds:,.0f} tokens per second, "

@@ -1,59 +1,29 @@
-"""Training of the quickstart in processes of one thread each.
+"""The fine-tunings of the quickstart, several at a time in processes of one thread each.
 
-The matrix products of a small network are so short that threads mostly wait for each other; processes do not.
+Independent runs need not wait for each other, as the threads of one run do after each of its short matrix products.
 """
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
-from functools import partial
 from queue import SimpleQueue
-from typing import TypeVar
 
 from bertkit.errors import BertkitError
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult
 from bertkit.finetuning.run import finetune
 from bertkit.machine.device import default_device
-from bertkit.options.job import ProgressMode
-from bertkit.pretraining.record import PretrainRun
-from bertkit.pretraining.run import PretrainResult, pretrain
 from bertkit.report.progress import Progress
 from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError, count_cores
 
-_MOST_PROCESSES = 4
-"""More processes exchange gradients for longer than they compute."""
-
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-
-Argument = TypeVar("Argument")
-Result = TypeVar("Result")
 
 
 def count_processes() -> int:
-    """The processes that train together: one per core, one on a GPU; a power of two, so that they divide a batch."""
-    if default_device().type != "cpu":
-        return 1
-    return 1 << (min(count_cores(), _MOST_PROCESSES).bit_length() - 1)
-
-
-def pretrain_together(run: PretrainRun, processes: int, progress: ProgressMode) -> PretrainResult:
-    """Pre-train with ``processes`` processes, of which the first one shows the progress."""
-    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port()), "WORLD_SIZE": str(processes)}
-    function = partial(_pretrain, progress=progress)
-    workers = [
-        SubprocessWorker(function, environment={**_ONE_THREAD, **address, "RANK": str(rank), "LOCAL_RANK": str(rank)})
-        for rank in range(processes)
-    ]
-    return _call_all(workers, [run] * processes, lambda done: None)[0]
-
-
-def _pretrain(run: PretrainRun, progress: ProgressMode) -> PretrainResult:
-    with Progress(progress) as bar:
-        return pretrain(run, bar)
+    """The fine-tunings that compute at a time: one per core, one on a GPU."""
+    return count_cores() if default_device().type == "cpu" else 1
 
 
 def finetune_all(runs: Sequence[FinetuneRun], processes: int, name: str, progress: Progress) -> list[FinetuneResult]:
@@ -61,29 +31,14 @@ def finetune_all(runs: Sequence[FinetuneRun], processes: int, name: str, progres
     progress.start(name, len(runs), "run")
     progress.advance(0)
     workers = [SubprocessWorker(_finetune, environment=_ONE_THREAD) for _ in range(min(processes, len(runs)))]
-    results = _call_all(workers, runs, progress.advance)
-    progress.finish()
-    return results
-
-
-def _finetune(run: FinetuneRun) -> FinetuneResult:
-    return finetune(run, Progress("quiet"))
-
-
-def _call_all(
-    workers: Sequence[SubprocessWorker[Argument, Result]],
-    arguments: Sequence[Argument],
-    report: Callable[[int], None],
-) -> list[Result]:
-    """The result of each argument, by the next worker that is free; ``report`` gets the number of results so far."""
-    idle: SimpleQueue[SubprocessWorker[Argument, Result]] = SimpleQueue()
+    idle: SimpleQueue[SubprocessWorker[FinetuneRun, FinetuneResult]] = SimpleQueue()
     for worker in workers:
         idle.put(worker)
 
-    def call(argument: Argument) -> Result:
+    def call(run: FinetuneRun) -> FinetuneResult:
         worker = idle.get()
         try:
-            return worker.call(argument)
+            return worker.call(run)
         finally:
             idle.put(worker)
 
@@ -91,21 +46,18 @@ def _call_all(
     with ThreadPoolExecutor(len(workers)) as threads, ExitStack() as stack:
         for worker in workers:
             stack.enter_context(worker)
-        futures = [threads.submit(call, argument) for argument in arguments]
+        futures = [threads.submit(call, run) for run in runs]
         try:
             for number, future in enumerate(as_completed(futures), start=1):
                 future.result()  # raises the error of a process at once, while others still compute
-                report(number)
-            return [future.result() for future in futures]
+                progress.advance(number)
         except WorkerDiedError as error:
             raise BertkitError(
                 f"a process of the quickstart ended with {error}: it was killed, or memory ran out. Run it again."
             ) from error
+    progress.finish()
+    return [future.result() for future in futures]
 
 
-def _free_port() -> int:
-    """A port of this machine that no other program uses at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def _finetune(run: FinetuneRun) -> FinetuneResult:
+    return finetune(run, Progress("quiet"))
