@@ -6,14 +6,13 @@ text, and the blocks whose keys are below a limit are held out. So all copies of
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from bertkit.data.document_hash import KEYS
+from bertkit.data.document_hash import KEYS, hash_text
 
 _LEAST_CHARACTERS = 500
 """About four rows of 32 tokens, or one of 128."""
@@ -50,7 +49,7 @@ def cut_blocks(sentences: Sequence[str], characters: int) -> list[Block]:
     count = max(1, int(ends[-1]) // characters)
     goals = np.arange(1, count) * (ends[-1] / count)
     bounds = np.unique([0, *(np.searchsorted(ends, goals) + 1), len(ends)]).tolist()
-    return [Block(begin, end, _hash(sentences[begin:end])) for begin, end in pairwise(bounds)]
+    return [Block(begin, end, hash_text("\n".join(sentences[begin:end]))) for begin, end in pairwise(bounds)]
 
 
 def choose_limit(keys: Sequence[int], tokens: Sequence[int], heldout: float) -> int:
@@ -76,7 +75,3 @@ def choose_limit(keys: Sequence[int], tokens: Sequence[int], heldout: float) -> 
     if sums[count - 1] > max(_MOST_HELD_OUT * sums[-1], goal * _TOLERANCE):
         return 0
     return int(distinct[count])
-
-
-def _hash(sentences: Sequence[str]) -> int:
-    return int.from_bytes(hashlib.blake2b("\n".join(sentences).encode(), digest_size=8).digest(), "little")

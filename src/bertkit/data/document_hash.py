@@ -1,4 +1,4 @@
-"""Finding duplicate documents by a hash of their text; 64 bits are enough for billions of documents."""
+"""Hashes of texts, and duplicate documents found by them; 64 bits are enough for billions of documents."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ import numpy as np
 
 KEYS = 2**64
 """A hash is a number from 0 to KEYS - 1."""
+
+
+def hash_text(text: str) -> int:
+    """The hash of a text, the same in every process and on every machine."""
+    return int.from_bytes(hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest(), "little")
 
 
 class DocumentHash:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertkit.data.document_hash import hash_text
 from bertkit.text.marks import remove_marks
 
 _WORD = re.compile(r"[^\W_]+")
@@ -52,7 +52,7 @@ class _WordHashes(dict[str, int]):
     def __missing__(self, word: str) -> int:
         if len(self) >= _MOST_WORDS:
             self.clear()
-        value = int.from_bytes(hashlib.blake2b(word.encode(errors="replace"), digest_size=8).digest(), "little")
+        value = hash_text(word)
         # A text without spaces is one word per chunk, of up to 200,000 characters.
         if len(word) <= _LONGEST_WORD:
             self[word] = value

@@ -6,10 +6,11 @@ text alone, so every worker drops the same.
 
 from __future__ import annotations
 
-import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Set
+
+from bertkit.data.document_hash import hash_text
 
 SHORTEST_LINE = 20
 """Characters. Shorter lines, such as headings, repeat by chance."""
@@ -23,7 +24,7 @@ def hash_lines(text: str) -> Iterator[int]:
     for line in text.split("\n"):
         stripped = line.strip()
         if len(stripped) >= SHORTEST_LINE:
-            yield _hash(stripped)
+            yield hash_text(stripped)
 
 
 def without_lines(text: str, dropped: Set[int]) -> tuple[str, int]:
@@ -74,7 +75,3 @@ class RepeatedLines:
         if self.least is None:
             return frozenset()
         return frozenset(line for line, count in self._counts.items() if count >= self.least)
-
-
-def _hash(line: str) -> int:
-    return int.from_bytes(hashlib.blake2b(line.encode(), digest_size=8).digest(), "little")
