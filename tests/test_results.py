@@ -21,6 +21,15 @@ from bertkit.results import LONGEST_LINE, Result, Results
 from bertkit.sweeps.results import PointResult, SweepResult
 from bertkit.task_types import Choice, NamedEntity, Prediction, SpanPrediction, TagPrediction
 
+
+def test_a_part_of_the_results_are_results() -> None:
+    results = Results([Prediction("a", {"a": 1.0}), Prediction("b", {"b": 1.0})], row_index=["x", "y"])
+    part = results[1:]
+    assert isinstance(part, Results)
+    assert (part[0].label, part.row_index) == ("b", ["y"])
+    assert isinstance(Results(part)[:1], Results)
+
+
 MANY = Prediction("a class with a long name, as they are in taxonomies", {f"class {n}": n / 5000 for n in range(99)}, 7)
 TEXT = "the river ran past the old mill " * 99
 SHOWN = [

@@ -6,7 +6,7 @@ import pickle
 import random
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
+from tests.formats.memory_tables import frame
 from tests.workspace import WORDS
 
 import bertkit
@@ -108,6 +109,8 @@ def test_mistakes_are_one_line(workspace: Path) -> None:
         ((["a", "b"], [1, 1]), "y must have at least two different classes; it has 1"),
         ((["a", "b"], [1.0, float("nan")]), r"y\[1\] is nan; it must be a class"),
         ((["a", "b"], ["x", None]), r"y\[1\] is None; it must be a class"),
+        ((["a", "b"], frame(y=["x", None])["y"].astype("string")), r"y\[1\] is <NA>; it must be a class"),
+        ((["a", "b"], np.array([1, "one"], dtype=object)), "y has classes of several types"),
         ((["a", None], [0, 1]), r"X"),
     ]
     for arguments, message in wrong:
@@ -115,6 +118,23 @@ def test_mistakes_are_one_line(workspace: Path) -> None:
             BertClassifier(workspace / "run").fit(*arguments)
     with pytest.raises(BertkitError, match="model is None"):
         BertClassifier().fit(["a", "b"], [0, 1])
+    with pytest.raises(BertkitError, match="class_weight has 'z', which is no class of y: x, y"):
+        BertClassifier(workspace / "run", class_weight={"z": 2}).fit(["a", "b"], ["x", "y"])
+    with pytest.raises((BertkitError, TypeError), match="seed"):
+        BertClassifier(workspace / "run", seed=cast(int, None)).fit(["a", "b"], ["x", "y"])
+
+
+def test_texts_may_be_columns_of_a_table_and_classes_weighted(workspace: Path) -> None:
+    texts, classes = ["river stone", "garden"] * 5, [7, 8] * 5
+    estimator = BertClassifier(workspace / "run", epochs=1, max_length=13, class_weight={8: 1000.0})
+    estimator.fit(frame(words=texts), classes)
+    expected = estimator.predict_proba(texts)
+    np.testing.assert_array_equal(estimator.predict_proba(np.array(texts)[:, None]), expected)
+    unweighted = BertClassifier(workspace / "run", epochs=1, max_length=13).fit(texts, classes)
+    assert unweighted.predict_proba(texts)[:, 1].mean() < expected[:, 1].mean()
+    pairs = list(zip(texts, reversed(texts), strict=True))
+    of_pairs = BertClassifier(workspace / "run", epochs=1, max_length=13).fit(np.array(pairs), classes)
+    np.testing.assert_array_equal(of_pairs.predict_proba(np.array(pairs)), of_pairs.predict_proba(pairs))
 
 
 def test_classes_have_one_dimension(workspace: Path, texts: tuple[list[str], Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, fields
 from itertools import islice
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, SupportsIndex, TypeVar, overload
 
 from bertkit import config
 from bertkit.escaping import printable, to_html
@@ -49,6 +49,17 @@ class Results(list[SomeResult]):
     def __init__(self, results: Iterable[SomeResult] = (), *, row_index: Any = None) -> None:
         super().__init__(results)
         self.row_index = row_index
+
+    @overload
+    def __getitem__(self, place: SupportsIndex) -> SomeResult: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Results[SomeResult]: ...
+
+    def __getitem__(self, place: SupportsIndex | slice) -> SomeResult | Results[SomeResult]:
+        if not isinstance(place, slice):
+            return super().__getitem__(place)
+        return Results(super().__getitem__(place), row_index=None if self.row_index is None else self.row_index[place])
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Every result as plain values."""

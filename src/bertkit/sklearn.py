@@ -6,9 +6,9 @@ import json
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from bertkit.api import finetune, load
-from bertkit.errors import usage_error
+from bertkit.errors import list_names, usage_error
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.texts import Text, check_texts
 from bertkit.options.job import AnyPath
@@ -30,9 +30,10 @@ _HELD_OUT = 0.1
 class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Fine-tunes ``model`` (a run, a model folder or a Hugging Face folder) to classify texts, or pairs of texts.
 
-    ``X`` is a list, a NumPy array or a pandas Series of texts, or a list of pairs as tuples; ``y`` are classes of any
-    type. ``epochs``, ``lr`` and ``batch_size`` are those of ``bertkit.finetune``, None for its defaults; texts are cut
-    to ``max_length`` tokens. Of 200 texts and more a tenth is held out to choose the best epoch.
+    ``X`` is a list, a NumPy array or a pandas Series of texts, or a list of pairs as tuples; also a table of one column
+    (N, 1) or, for pairs, of two (N, 2). ``y`` are classes of any one type. ``epochs``, ``lr`` and ``batch_size`` are
+    those of ``bertkit.finetune``, None for its defaults; texts are cut to ``max_length`` tokens. ``class_weight`` is
+    ``"balanced"`` or a weight by class. Of 200 texts and more a tenth is held out to choose the best epoch.
 
     The fitted model is in a temporary folder, which is deleted with the estimator: ``save`` keeps it.
     """
@@ -46,6 +47,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         batch_size: int | None = None,
         max_length: int = 128,
         seed: int = 0,
+        class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
     ) -> None:
         self.model = model
         self.epochs = epochs
@@ -53,20 +55,20 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.batch_size = batch_size
         self.max_length = max_length
         self.seed = seed
+        self.class_weight = class_weight
 
-    def fit(self, X: Iterable[Text], y: Iterable[Any]) -> Self:  # noqa: N803 - the names of scikit-learn
+    def fit(self, X: Iterable[Text] | NDArray[Any], y: Iterable[Any]) -> Self:  # noqa: N803 - the names of scikit-learn
         """Fine-tune on the texts ``X`` of the classes ``y``."""
         if self.model is None:
             raise usage_error("model is None: BertClassifier needs the folder of a pre-trained model.")
-        texts, classes = check_texts(X, "X"), _check_classes(y)
+        texts, classes = _check_texts(X), _check_classes(y)
         if len(texts) != len(classes):
             raise usage_error(f"X has {len(texts):,} texts and y {len(classes):,} classes.")
-        missing = [number for number, each in enumerate(classes.tolist()) if each is None or each != each]
-        if missing:
-            raise usage_error(f"y[{missing[0]}] is {classes[missing[0]]}; it must be a class.")
-        self.classes_, indices = np.unique(classes, return_inverse=True)
+        self.classes_, indices = _number_classes(classes)
         if len(self.classes_) < 2:
             raise usage_error(f"y must have at least two different classes; it has {len(self.classes_)}.")
+        if not isinstance(self.seed, int):
+            raise usage_error(f"seed is {self.seed}; it must be a whole number.")
         names = _name_classes(self.classes_)
         former, folder = getattr(self, "_own_folder", None), self._make_folder()
         table = _write_table(folder / "train.jsonl", texts, [names[index] for index in indices])
@@ -84,6 +86,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             lr=self.lr,
             batch_size=self.batch_size,
             first_seed=self.seed,
+            class_weights=_name_weights(self.class_weight, self.classes_.tolist(), names),
             no_baseline=True,
             progress="quiet",
             set=[f"task.max_length={self.max_length}"],
@@ -94,16 +97,16 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.names_ = names
         return self
 
-    def predict(self, X: Iterable[Text]) -> NDArray[Any]:  # noqa: N803
+    def predict(self, X: Iterable[Text] | NDArray[Any]) -> NDArray[Any]:  # noqa: N803
         """The class of each text (N), of the type of ``y``."""
         best = self.predict_proba(X).argmax(axis=1)
         classes: NDArray[Any] = self.classes_[best]
         return classes
 
-    def predict_proba(self, X: Iterable[Text]) -> NDArray[np.float64]:  # noqa: N803
+    def predict_proba(self, X: Iterable[Text] | NDArray[Any]) -> NDArray[np.float64]:  # noqa: N803
         """The probabilities (N, C) of the classes in ``classes_``."""
         check_is_fitted(self, "folder_")
-        predictions = self._pipeline().predict(check_texts(X, "X"))
+        predictions = self._pipeline().predict(_check_texts(X))
         rows = [[prediction.scores[name] for name in self.names_] for prediction in predictions]
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.names_))
 
@@ -157,6 +160,39 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string, tags.input_tags.two_d_array = True, False
         tags.no_validation = True
         return tags
+
+
+def _check_texts(texts: Any) -> list[Text]:
+    """The texts, or the pairs, of ``X``; the only column of a table, or its two."""
+    values = texts.to_numpy() if hasattr(texts, "columns") and hasattr(texts, "to_numpy") else texts
+    if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] in (1, 2):
+        texts = [row[0] if len(row) == 1 else tuple(row) for row in values.tolist()]
+    return check_texts(texts, "X")
+
+
+def _number_classes(classes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The different classes in their order, and the number of the class of each text."""
+    for number, each in enumerate(classes.tolist()):
+        if each is None or type(each).__name__ in ("NAType", "NaTType") or each != each:
+            raise usage_error(f"y[{number}] is {each}; it must be a class.")
+    try:
+        return np.unique(classes, return_inverse=True)
+    except TypeError as error:
+        raise usage_error("y has classes of several types, such as 1 and 'one'. Give all of them one type.") from error
+
+
+def _name_weights(
+    weights: Literal["balanced"] | Mapping[Any, float] | None, classes: Sequence[Any], names: Sequence[str]
+) -> str | dict[str, float] | None:
+    """The weights by the labels in the model."""
+    if weights is None or isinstance(weights, str):
+        return weights
+    unknown = [each for each in weights if each not in classes]
+    if unknown:
+        raise usage_error(
+            f"class_weight has {unknown[0]!r}, which is no class of y: {list_names([str(each) for each in classes])}."
+        )
+    return {name: float(weights[each]) for each, name in zip(classes, names, strict=True) if each in weights}
 
 
 def _check_classes(y: Iterable[Any]) -> NDArray[Any]:

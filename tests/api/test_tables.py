@@ -68,6 +68,11 @@ def test_an_error_about_a_table_names_the_parameter(workspace: Path, tmp_path: P
     assert raised.value.exit_code == BAD_DATA
 
 
+def test_an_error_about_a_training_table_names_the_parameter(workspace: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=r"^task has no column that looks like text\. Name it: --text COLUMN"):
+        api.finetune(frame(a=[1, 2], b=[3, 4]), model=workspace / "run", output=tmp_path / "run", progress="quiet")
+
+
 def test_temporary_files_are_deleted(
     workspace: Path, reviews: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,6 +112,12 @@ def test_classes_are_weighted(options: TaskTrainingOptions) -> None:
     assert task != choose(options)[0]
 
 
+@pytest.mark.parametrize("task", [[{"text": "a", "label": "b"}], {"text": ["a"]}, 3])
+def test_what_is_no_path_name_or_table_is_refused(options: TaskTrainingOptions, task: Any) -> None:
+    with pytest.raises((BertkitError, TypeError), match="task"):  # a TypeError where types are checked
+        choose(replace(options, task=task))
+
+
 def test_a_class_has_one_weight(options: TaskTrainingOptions) -> None:
     with pytest.raises(BertkitError, match='class weights "bad=2,bad=1": "bad" has two'):
         choose(replace(options, class_weights="bad=2,bad=1"))

@@ -12,7 +12,7 @@ from tests.tiny_runs import WORDS
 from torch import Tensor
 
 from bertkit.batch import Batch
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import METADATA, ModelFolder, save_model
 from bertkit.data.features import collate
 from bertkit.errors import BertkitError
 from bertkit.finetuning.record import FinetuneRun
@@ -25,7 +25,7 @@ from bertkit.finetuning.starting_point import (
 )
 from bertkit.model import Model
 from bertkit.objectives.clm import CausalLanguageModel, label_next
-from bertkit.task_types import TaggingTask, TextClassificationTask, TextExample
+from bertkit.task_types import RegressionTask, TaggingTask, TextClassificationTask, TextExample
 from bertkit.tasks.glue import sst2
 from bertkit.training.fit import accumulate_gradients
 
@@ -50,6 +50,22 @@ def test_a_model_for_the_same_heads_keeps_them(model: Path, tmp_path: Path) -> N
             each.objectives.parameters() for each in (trained, build_finetuning_model(run, moods))
         )
         assert torch.equal(head, expected) is not from_scratch
+
+
+def test_a_classifier_of_another_library_keeps_its_head_and_a_model_for_numbers_does_not(
+    model: Path, tmp_path: Path
+) -> None:
+    folder = ModelFolder.open(model)
+    for task, kept in ((MOODS, True), (RegressionTask(name="n", metric="pearson"), False)):
+        path = tmp_path / task.name
+        trained = Model(encoder := folder.load_encoder(), task.objectives(encoder))
+        save_model(path, trained, folder.tokenizer, metadata={"kind": "finetune", "task": task.record()})
+        (path / METADATA).unlink()
+        other = ModelFolder.open(path)
+        run = FinetuneRun(task=task, model=path, output=Path("run"))
+        assert keeps_heads(run, other) is kept
+        models = (trained, build_finetuning_model(run, other))
+        assert torch.equal(*(next(iter(each.objectives.parameters())) for each in models)) is kept
 
 
 def test_other_labels_or_another_type_of_task_get_new_heads(model: Path) -> None:

@@ -27,6 +27,15 @@ def test_a_data_frame_has_the_cells_of_its_columns(tmp_path: Path) -> None:
     assert [float(row[3] or "nan") for row in cells(path)] == pytest.approx([1 / 3, 1e-12, np.nan], nan_ok=True)
 
 
+def test_whole_numbers_stay_whole_where_some_are_missing(tmp_path: Path) -> None:
+    table = frame(text=TEXTS, label=[1.0, np.nan, 0.0], score=[1.5, np.nan, 2.0], dose=[1.0, 2.0, 3.0])
+    assert [row[1:] for row in cells(write_memory_table(table, tmp_path, "task"))] == [
+        ("1", "1.5", "1.0"),
+        ("", "", "2.0"),
+        ("0", "2.0", "3.0"),
+    ]
+
+
 def test_a_long_data_frame_keeps_every_row_in_order(tmp_path: Path) -> None:
     path = write_memory_table(frame(text=[f"text {row}" for row in range(9001)]), tmp_path, "task")
     assert cells(path) == [(f"text {row}",) for row in range(9001)]

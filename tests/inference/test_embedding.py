@@ -97,8 +97,9 @@ def test_hidden_states_are_those_of_all_layers(encoder: Bert, tokenizer: WordPie
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_layers_are_a_list_of_whole_numbers() -> None:
+def test_layers_are_whole_numbers() -> None:
     assert check_layers(np.array([-1, 2])) == check_layers(range(-1, 3, 3)) == (-1, 2)
-    for layers in (-1, "-1", [1.0], [None], None):
+    assert check_layers(-1) == (-1,)
+    for layers in ("-1", 1.0, [1.0], [None], None):
         with pytest.raises(BertkitError, match=r"layers is .*; it must be a list of whole numbers, such as \[-1\]"):
             check_layers(layers)

@@ -128,8 +128,14 @@ def test_a_saved_model_is_the_same_model(
     np.testing.assert_array_equal(load(tmp_path / "new").logits(SENTENCES), pipeline.logits(SENTENCES))
     pipeline.save(tmp_path / "cross", to="sentence-transformers")
     np.testing.assert_array_equal(load(tmp_path / "cross").logits(SENTENCES), pipeline.logits(SENTENCES))
-    with pytest.raises(BertkitError, match=r"new/config\.json exists"):
+    with pytest.raises(
+        BertkitError, match=r"new has a model. Choose another folder, or replace it with overwrite=True"
+    ):
         pipeline.save(tmp_path / "new")
+    pipeline.save(tmp_path / "new", overwrite=True)
+    np.testing.assert_array_equal(load(tmp_path / "new").logits(SENTENCES), pipeline.logits(SENTENCES))
+    with pytest.raises(BertkitError, match=r"run is the folder of this model"):
+        pipeline.save(tmp_path / "run", overwrite=True)
     wrong: Any = "onnx"
     with pytest.raises((BertkitError, TypeError), match="onnx"):
         pipeline.save(tmp_path / "other", to=wrong)

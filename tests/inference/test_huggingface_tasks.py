@@ -58,6 +58,17 @@ def test_a_folder_that_names_no_architecture_is_told_by_its_weights_or_says_what
         load(folder).predict(["the river ran"])
 
 
+def test_a_classifier_that_reads_from_left_to_right_is_refused(
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
+) -> None:
+    """transformers classifies by the first token, which sees no other; ours reads the last."""
+    folder = save(tmp_path, encoder, task, tokenizer).folder
+    (folder / METADATA).unlink()
+    write_json(folder / "config.json", read_json(folder / "config.json") | {"is_decoder": True})
+    with pytest.raises(BertkitError, match='"is_decoder": true and a head that reads the first token'):
+        load(folder).classify("the river ran")
+
+
 @pytest.mark.parametrize(
     ("head", "metadata", "kind", "max_length"),
     [

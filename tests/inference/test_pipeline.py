@@ -192,6 +192,46 @@ def test_a_table_gives_the_predictions_of_its_rows(
     assert scores(pipeline.predict(frame(comment=texts)["comment"])) == pytest.approx(expected, abs=1e-6)
     with pytest.raises(BertkitError, match=r'no column "review"\. Its columns: comment, title'):
         pipeline.predict(frame(comment=texts, title=texts))
+    both = frame(comment=texts, title=["the old mill"] * 7)
+    assert scores(pipeline.predict(both, text="comment")) == pytest.approx(expected, abs=1e-6)
+    np.testing.assert_allclose(pipeline.logits(both, text="comment"), pipeline.logits(texts), atol=1e-6)
+    with pytest.raises(BertkitError, match="text and pair name columns of a table"):
+        pipeline.predict(texts, text="comment")
+    with pytest.warns(UserWarning, match="1 row of the table has an empty text"):
+        pipeline.predict(frame(review=[*texts, None]))
+
+
+def test_columns_that_are_guessed_are_said(
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece, examples: list[TextExample]
+) -> None:
+    """A model of another library says nothing about columns."""
+    pipeline = save(tmp_path, encoder, task, tokenizer)
+    texts = [example.first for example in examples[:7]]
+    with pytest.warns(UserWarning, match="the table: text = text"):
+        found = pipeline.predict(frame(text=texts, remark=[f"{text} {text}" for text in texts]))
+    assert scores(found) == pytest.approx(scores(pipeline.predict(texts)), abs=1e-6)
+
+
+def test_predictions_do_not_depend_on_the_default_number_format(
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece, examples: list[TextExample]
+) -> None:
+    pipeline = save(tmp_path, encoder, task, tokenizer)
+    texts = [example.first for example in examples[:7]]
+    expected = pipeline.logits(texts)
+    torch.set_default_dtype(torch.float64)
+    try:
+        np.testing.assert_array_equal(pipeline.logits(texts), expected)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_a_list_of_texts_is_tagged(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+    tagger = save(tmp_path, encoder, TaggingTask(name="tags", labels=("O", "B-X"), max_length=41), tokenizer)
+    found = tagger.predict(["the river ran", "an old mill"])
+    for prediction, text in zip(found, ("the river ran", "an old mill"), strict=True):
+        alone = tagger.tag(text)
+        assert [each.text for each in prediction.entities] == [each.text for each in alone]
+        assert [each.score for each in prediction.entities] == pytest.approx([each.score for each in alone], abs=1e-6)
 
 
 @pytest.mark.parametrize("labels", [1, 2, 5])
@@ -234,7 +274,7 @@ def test_a_model_with_inputs_of_another_kind_reads_no_list_of_texts(
     tagger = save(tmp_path / "tags", encoder, TaggingTask(name="tags", labels=("O", "B-X"), max_length=41), tokenizer)
     reader = save(tmp_path / "answers", encoder, QuestionAnsweringTask(name="qa", max_length=41), tokenizer)
     cases: list[tuple[Pipeline, Any, str]] = [
-        (tagger, ["river"], "is fine-tuned for tags and reads no list of texts: use tag"),
+        (tagger, [("river", "mill")], r"texts\[0\] is .*; it must be a text"),
         (tagger, frame(text=["river"]), "is fine-tuned for tags and reads no table: use tag"),
         (reader, [("river", "mill")], "is fine-tuned for qa and reads no list of texts: use answer"),
         (reader, frame(text=["river"]), '^the table has no column "question"'),

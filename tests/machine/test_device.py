@@ -65,6 +65,13 @@ def test_a_missing_gpu_is_explained(
     assert device.DEVICE not in os.environ
 
 
+def test_a_device_of_pytorch_is_one() -> None:
+    with device.use_device(torch.device("cpu")):
+        assert device.default_device() == torch.device("cpu")
+    with pytest.raises(BertkitError, match=r"^device is cuda:1; it must be"), device.use_device(torch.device("cuda:1")):
+        raise AssertionError("another GPU than the first one was accepted")
+
+
 def test_a_wrong_device_is_blamed_on_where_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(device.DEVICE, raising=False)
     with (

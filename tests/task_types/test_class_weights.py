@@ -26,6 +26,12 @@ def test_balanced_weights_are_those_of_scikit_learn(tmp_path: Path) -> None:
     assert list(task.class_weights.values()) == pytest.approx(expected.tolist())
 
 
+def test_weights_may_be_a_mapping() -> None:
+    assert REVIEWS.weighted({"good": 2.0}) == REVIEWS.weighted("good=2")
+    with pytest.raises(BertkitError, match=r"class_weights\.good is 0"):
+        REVIEWS.weighted({"good": 0.0})
+
+
 @pytest.mark.parametrize(
     ("weights", "message"),
     [

@@ -56,6 +56,15 @@ def test_a_pair_is_known_by_its_names(header: str, pair: tuple[str, str], here: 
     assert task.pair
 
 
+@pytest.mark.parametrize("name", ["text", "Review", "sentence"])
+def test_a_column_named_as_texts_are_is_the_text_beside_a_longer_one(name: str, here: Path) -> None:
+    texts = [(sentence(row), f"{sentence(row)} because {sentence(row + 9)}") for row in range(len(reviews()))]
+    rows = [(*both, label) for both, (_, _, label) in zip(texts, reviews(), strict=True)]
+    found = guess(write_csv(here / "t.csv", rows, f"{name},remark,label"))
+    assert found.sentence.startswith(f"text = {name}, label")
+    assert "not read: remark" in found.sentence
+
+
 def test_a_pair_may_be_given(here: Path) -> None:
     rows = [(sentence(row), sentence(row + 500), label) for row, (_, _, label) in enumerate(reviews())]
     task = guess(write_csv(here / "pairs.csv", rows, "title,body,label"), text="title", pair="body").task

@@ -19,6 +19,29 @@ def test_few_whole_numbers_are_classes_unless_told_otherwise(here: Path) -> None
     assert guess(path, kind="number").task.labels == ()
 
 
+@pytest.mark.parametrize(
+    ("header", "values", "kind"),
+    [
+        ("id,text,intent", [row % 30 for row in range(90)], "class"),
+        ("id,text,label", [1 + row % 25 for row in range(90)], "class"),
+        ("id,text,label", [2 * (row % 30) for row in range(90)], "number"),  # with gaps
+        ("id,text,label", list(range(90)), "number"),  # each once
+        ("id,text,price", [row % 30 for row in range(90)], "number"),
+    ],
+)
+def test_many_numbered_classes_are_known_by_their_column(header: str, values: list[int], kind: str, here: Path) -> None:
+    rows = [(str(row), sentence(row), str(value)) for row, value in enumerate(values)]
+    task = guess(write_csv(here / "t.csv", rows, header), label=header.rpartition(",")[2]).task
+    assert bool(task.labels) == (kind == "class")
+
+
+@pytest.mark.parametrize("cells", [["[0, 1, 1]", "[1, 0, 0]"], ["[0.0, 1.0]", "[1.0, 1.0]"], ["[true, false]"] * 2])
+def test_a_vector_of_indicators_is_no_list_of_labels(cells: list[str], here: Path) -> None:
+    lines = [f'{{"text": "{sentence(row)}", "labels": {cells[row % 2]}}}' for row in range(40)]
+    (here / "t.jsonl").write_text("\n".join(lines))
+    fails("lists of [23] numbers that are 0 or 1, and not the names of labels", BAD_DATA, here / "t.jsonl")
+
+
 def test_numbers_as_classes_are_in_the_order_of_their_size(here: Path) -> None:
     rows = [(str(row), sentence(row), str(8 + row % 5)) for row in range(40)]
     assert guess(write_csv(here / "n.csv", rows)).task.labels == ("8", "9", "10", "11", "12")

@@ -18,6 +18,7 @@ from bertkit.finetuning.defaults import SMALL_MODELS, finetuning_profile_setting
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult
 from bertkit.finetuning.run import finetune as run_finetuning
+from bertkit.finetuning.starting_point import trained_task
 from bertkit.options.finetuning import FinetuneOptions, TaskTrainingOptions, TuneOptions
 from bertkit.report.progress import Progress
 from bertkit.sweeps.results import SweepResult
@@ -78,10 +79,9 @@ def _list_settings(
 ) -> list[Setting]:
     """The settings of the profile, or of small models without one; then those of the options, which win.
 
-    Before all of them, rows are shortened to what the model reads.
+    Before all of them are those that the model requires.
     """
-    longest = model.positions or task.max_length
-    fitting = [Setting("task.max_length", longest, "--model")] if longest < task.max_length else []
+    fitting = _fit_to_model(task, model)
     given = [*_given_settings(options), *parse_settings(options.set)]
     if options.profile is not None:
         published = finetuning_profile_settings(options.profile, task).items()
@@ -98,6 +98,18 @@ def _list_settings(
         shown = ", ".join(f"{each.path}={each.value}" for each in measured)
         bar.say(f"a small model: {shown} (--profile bert has the published settings)")
     return [*fitting, *measured, *given]
+
+
+def _fit_to_model(task: FileTask, model: ModelFolder) -> list[Setting]:
+    """Rows no longer than the model reads, and the labels in the order of the heads that it was fine-tuned with."""
+    longest = model.positions or task.max_length
+    fitting = [Setting("task.max_length", longest, "--model")] if longest < task.max_length else []
+    trained = trained_task(model)
+    if type(trained) is type(task):
+        ours, theirs = (getattr(each, "labels", ()) for each in (task, trained))
+        if ours != theirs and sorted(ours) == sorted(theirs):
+            fitting.append(Setting("task.labels", theirs, "--model"))
+    return fitting
 
 
 def _given_settings(options: TaskTrainingOptions) -> list[Setting]:

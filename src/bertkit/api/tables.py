@@ -28,14 +28,16 @@ def tables_as_files(options: SomeOptions) -> Iterator[SomeOptions]:
     tables = {name: value for name, value in given.items() if any(map(is_memory_table, _items(value)))}
     if not tables:
         yield options
-    elif options.KEEPS_TABLES:
-        yield _replace(options, tables, Path(given["output"]) / TABLES)
     else:
-        with TemporaryDirectory(prefix="bertkit-") as folder, ExitStack() as names:
-            checked = _replace(options, tables, Path(folder))
+        with ExitStack() as contexts:
+            if options.KEEPS_TABLES:
+                folder = Path(given["output"]) / TABLES
+            else:
+                folder = Path(contexts.enter_context(TemporaryDirectory(prefix="bertkit-")))
+            checked = _replace(options, tables, folder)
             for name in tables:
                 for path in _items(getattr(checked, name)):
-                    names.enter_context(errors_about(Path(str(path)), name))
+                    contexts.enter_context(errors_about(Path(str(path)), name))
             yield checked
 
 

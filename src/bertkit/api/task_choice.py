@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,9 +104,16 @@ def _named_tasks() -> Mapping[str, FileTask]:
 
 
 def _is_table(task: AnyPath | TaskValue | DataTable) -> bool:
-    """Whether this is a file, looks like the name of one, or is a folder of tables and not a task's name."""
-    if not isinstance(task, str):
+    """Whether this is a file, looks like the name of one, or is a folder of tables and not a task's name.
+
+    A usage error for what is neither a path nor a name, such as a list of rows.
+    """
+    if isinstance(task, os.PathLike):
         return True
+    if not isinstance(task, str):
+        raise usage_error(
+            f"task is a {type(task).__name__}; it must be a path, the name of a task, a pandas DataFrame or a Dataset."
+        )
     path = Path(task)
     if path.is_dir():
         return holds_tables(path) and task not in _named_tasks()

@@ -11,6 +11,7 @@ from bertkit.checkpoint.model_folder import ModelFolder, has_pooler
 from bertkit.contracts import LayerStack
 from bertkit.encoder_types import context_of
 from bertkit.encoder_types.building import sketch_encoder
+from bertkit.finetuning.starting_point import trained_task
 from bertkit.task_types import FileTask, MultipleChoiceTask, RegressionTask, SimilarityTask, TextTask
 from bertkit.tasks.glue import cola, mrpc, qqp, rte, stsb
 
@@ -185,7 +186,8 @@ def _head_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
     """
     if not isinstance(task, TextTask | MultipleChoiceTask):
         return {}
-    trained, record = folder.metadata.get("task", {}), task.record()
+    before = trained_task(folder)
+    trained, record = {} if before is None else before.record(), task.record()
     if all(trained.get(name) == record[name] for name in ("type", "labels")):
         return {f"task.{name}": trained[name] for name in _HEADS if name in trained and name in record}
     if context_of(folder.config) != "bidirectional":

@@ -12,9 +12,10 @@ from bertkit.errors import usage_error
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.units import change_unit
 from bertkit.finetuning.word_models import WORD_MODEL
+from bertkit.inference.huggingface_tasks import find_task
 from bertkit.model import Model
 from bertkit.objectives.clm import CausalLanguageModel
-from bertkit.task_types import RegressionTask, from_record
+from bertkit.task_types import FileTask, RegressionTask
 
 _HEAD_SETTINGS: Mapping[str, object] = {
     "type": None,
@@ -37,7 +38,7 @@ def build_finetuning_model(run: FinetuneRun, folder: ModelFolder) -> Model:
             "task.features uses a frozen encoder: leave out from_scratch, reinit_layers, layer_decay and lstm_layers."
         )
     if keeps_heads(run, folder):
-        trained, before = folder.load_model(run.task.objectives), from_record(folder.metadata["task"])
+        trained, before = folder.load_model(run.task.objectives), trained_task(folder)
         for name, head in heads.items():
             head.load_state_dict(trained.objectives[name].state_dict())
             if isinstance(run.task, RegressionTask) and isinstance(before, RegressionTask):
@@ -47,8 +48,17 @@ def build_finetuning_model(run: FinetuneRun, folder: ModelFolder) -> Model:
 
 def keeps_heads(run: FinetuneRun, folder: ModelFolder) -> bool:
     """Whether the model in ``folder`` was fine-tuned for a task with the same heads, and the run starts from them."""
-    trained = folder.metadata.get("task")
-    return not run.from_scratch and trained is not None and have_same_heads(trained, run.task.record())
+    trained = trained_task(folder)
+    return not run.from_scratch and trained is not None and have_same_heads(trained.record(), run.task.record())
+
+
+def trained_task(folder: ModelFolder) -> FileTask | None:
+    """The task that the model in ``folder`` was fine-tuned for, here or by another library.
+
+    None without one, and for numbers of another library, whose unit is not known.
+    """
+    task = find_task(folder)
+    return None if isinstance(task, RegressionTask) and "task" not in folder.metadata else task
 
 
 def have_same_heads(one: Mapping[str, object], other: Mapping[str, object]) -> bool:

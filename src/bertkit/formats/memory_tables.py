@@ -17,10 +17,13 @@ import numpy as np
 
 from bertkit.errors import BertkitError, usage_error
 from bertkit.formats.arrow import build_converter
-from bertkit.formats.tables import to_json
+from bertkit.formats.cells import to_json
 from bertkit.storage.atomic import make_folder, write_file
 
 _ROWS_AT_ONCE = 4096
+_EXACT = 2.0**53
+"""Smaller whole numbers are exact as floats."""
+
 _DIGITS = 15
 """Digits after the point that a float64 of a DataFrame keeps; pandas writes 10 of itself."""
 
@@ -113,6 +116,7 @@ def _lines_of_frame(frame: Any) -> Iterator[str]:
         raise usage_error(f'the DataFrame has more than one column "{repeated}". Rename all but one.')
     if getattr(frame.columns, "nlevels", 1) > 1:
         raise usage_error("the DataFrame has columns of several levels. Give each column one name.")
+    frame = _with_whole_numbers(frame)
     for start in range(0, len(frame), _ROWS_AT_ONCE):
         rows = _plain_cells(frame.iloc[start : start + _ROWS_AT_ONCE])
         try:
@@ -120,6 +124,16 @@ def _lines_of_frame(frame: Any) -> Iterator[str]:
         except ValueError as error:
             raise usage_error(f"the DataFrame cannot be read: {error}") from error
         yield text if text.endswith("\n") else text + "\n"
+
+
+def _with_whole_numbers(frame: Any) -> Any:
+    """The frame with whole numbers where pandas has floats because some are missing: a class is 1 and not 1.0."""
+    whole = {}
+    for name in frame.select_dtypes("float"):
+        known = frame[name].dropna().to_numpy("float64")
+        if len(known) < len(frame) and (np.abs(known) < _EXACT).all() and (known == np.trunc(known)).all():
+            whole[name] = "Int64"
+    return frame.astype(whole) if whole else frame
 
 
 def _plain_cells(rows: Any) -> Any:

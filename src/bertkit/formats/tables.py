@@ -7,8 +7,6 @@ fit its table (too short, too long, an unclosed quote) is an error and never a g
 from __future__ import annotations
 
 import csv
-import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +25,7 @@ from bertkit.formats.arrow import (
     parquet_names,
     parquet_rows,
 )
+from bertkit.formats.cells import Structure, spell_cell, to_json
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.json_records import Record, json_records, refuse_nested_rows
 from bertkit.formats.lines import Lines, at_line, at_row
@@ -67,12 +66,6 @@ class Format:
     names: tuple[str, ...] = ()
     skips_broken: bool = False
     spaces: bool = False
-
-
-class Structure(str):
-    """A cell of JSON or Parquet that is a list or an object, as JSON. It may hold labels or choices and is no text."""
-
-    __slots__ = ()
 
 
 def require_text(cell: str, column: str, path: Path, line: int) -> str:
@@ -369,32 +362,3 @@ def _json_rows(path: Path, records: Iterable[tuple[int, dict[str, object]]], col
             advice = did_you_mean(missing, record) or " Write null where it has no value."
             raise data_error(f'{at_row(path, number)}: no field "{missing}".{advice}')
         yield Row(number, [spell_cell(record[column]) for column in columns])
-
-
-def to_json(value: object) -> object:
-    """The value of a table in memory as JSON can have it: a date, for example, as a text, and NaN as None."""
-    if hasattr(value, "tolist"):  # of NumPy, which takes a tenth of a second to import
-        value = value.tolist()
-    if value is None or value != value:
-        return None
-    if isinstance(value, bytes):  # which may be a picture
-        return value.decode("utf-8", "backslashreplace")
-    if isinstance(value, list | tuple):
-        return [to_json(each) for each in value]
-    if isinstance(value, dict):
-        return {str(name): to_json(each) for name, each in value.items()}
-    is_plain = isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
-    return value if is_plain else spell_cell(value)
-
-
-def spell_cell(value: object) -> str:
-    """A value as a CSV file would have it; None, and NaN as data frames write a missing number, are empty cells."""
-    if value is None or value != value:
-        return ""
-    if isinstance(value, bool | int | float):
-        return json.dumps(value)
-    if isinstance(value, bytes):  # a text in a Parquet file without that type, as Spark and Impala may write it
-        return value.decode("utf-8")
-    if isinstance(value, list | tuple | dict):
-        return Structure(json.dumps(value, ensure_ascii=False, default=str))
-    return str(value)

@@ -55,8 +55,8 @@ class EmbeddingSettings:
 
 
 def check_layers(layers: object) -> tuple[int, ...]:
-    """The numbers of layers that a caller gives; a usage error for anything but whole numbers in a list."""
-    chosen: list[Any] = list(layers) if isinstance(layers, Iterable) else [None]
+    """The numbers of layers that a caller gives, one or several; a usage error for anything else."""
+    chosen: list[Any] = list(layers) if isinstance(layers, Iterable) else [layers]
     if all(isinstance(layer, int | np.integer) for layer in chosen):
         return tuple(map(int, chosen))
     raise usage_error(f"layers is {layers!r}; it must be a list of whole numbers, such as [-1] for the last.")

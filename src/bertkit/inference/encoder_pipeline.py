@@ -35,7 +35,6 @@ from bertkit.inference.texts import PlainTexts, check_plain_texts
 from bertkit.machine.device import default_device
 from bertkit.nn.text_pooling import Pooling
 from bertkit.options.job import InferencePrecision
-from bertkit.storage.outputs import check_output
 
 OtherLibrary = Literal["huggingface", "sentence-transformers"]
 """For which library ``save`` writes a model."""
@@ -141,8 +140,8 @@ class EncoderPipeline:
         states = hidden_states(self.fast_encoder, feature, self.tokenizer.pad_id, self.runtime.autocast_precision)
         return TokenStates(tokens, feature.offsets, states)
 
-    def save(self, folder: Path | str, *, to: OtherLibrary = "huggingface") -> Conversion:
-        """Write the model with all its heads to a new ``folder``, as ``bertkit export`` does.
+    def save(self, folder: Path | str, *, to: OtherLibrary = "huggingface", overwrite: bool = False) -> Conversion:
+        """Write the model with all its heads to ``folder``, as ``bertkit export`` does; ``overwrite`` replaces one.
 
         ``load`` reads it again, and so do transformers or sentence-transformers.
         """
@@ -151,7 +150,10 @@ class EncoderPipeline:
         if to not in get_args(OtherLibrary):
             raise usage_error(f"to is {to}; it must be {' or '.join(get_args(OtherLibrary))}. bertkit.export has more.")
         output = Path(folder)
-        check_output(output / CONFIG)
+        if output.exists() and output.samefile(self.folder):
+            raise usage_error(f"{output} is the folder of this model. Choose another.")
+        if (output / CONFIG).exists() and not overwrite:
+            raise usage_error(f"{output} has a model. Choose another folder, or replace it with overwrite=True.")
         return (convert if to == "huggingface" else convert_to_sentence_transformers)(self._models[0], output)
 
     @cached_property

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.errors import data_error
 from bertkit.task_types import (
     FileTask,
     MultiLabelTask,
@@ -14,6 +15,7 @@ from bertkit.task_types import (
     RegressionTask,
     TaggingTask,
     TextClassificationTask,
+    TextTask,
     from_record,
 )
 
@@ -28,10 +30,19 @@ _LONGEST_CONTEXT = 384
 
 
 def find_task(folder: ModelFolder) -> FileTask | None:
-    """The task in the metadata of a folder, or that of the architecture that its ``config.json`` names."""
+    """The task in the metadata of a folder, or that of the architecture that its ``config.json`` names.
+
+    A data error for a BERT of another library that reads from left to right and classifies by its first token.
+    """
     if "task" in folder.metadata:
         return from_record(folder.metadata["task"])
-    return infer_task(folder.path.name, folder.metadata, positions=folder.positions or 0)
+    task = infer_task(folder.path.name, folder.metadata, positions=folder.positions or 0)
+    if isinstance(task, TextTask) and getattr(folder.config, "causal", False):
+        raise data_error(
+            f'{folder.path} has "is_decoder": true and a head that reads the first token, which sees no other one. '
+            "A classifier of this kind is not supported."
+        )
+    return task
 
 
 def infer_task(name: str, metadata: Mapping[str, Any], *, positions: int) -> FileTask | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -89,15 +90,9 @@ class Pipeline(EncoderPipeline):
     def fill(self, text: str, top_k: int = 5, *, candidates: Sequence[int] | None = None) -> list[Results[Filling]]:
         """The ``top_k`` most probable words for each [MASK] of the text, of all or of the ids ``candidates``."""
         check_text(text, "text")
-        model = self.masked_lm_model
+        model, tokenizer, precision = self.masked_lm_model, self.tokenizer, self.runtime.autocast_precision
         return fill(
-            model,
-            self.tokenizer,
-            text,
-            top_k=top_k,
-            candidates=candidates,
-            max_length=self.max_length,
-            precision=self.runtime.autocast_precision,
+            model, tokenizer, text, top_k=top_k, candidates=candidates, max_length=self.max_length, precision=precision
         )
 
     @overload
@@ -113,7 +108,9 @@ class Pipeline(EncoderPipeline):
         """
         self._require("classify", "cannot classify texts")
         if isinstance(texts, str):
-            return self.predict([texts if pair is None else (texts, pair)])[0]
+            (prediction,) = self.predict([texts if pair is None else (texts, pair)])
+            assert isinstance(prediction, Prediction)
+            return prediction
         if pair is not None:
             raise usage_error("pair goes with one text; a list has its pairs as tuples of two texts.")
         return self.predict(texts)
@@ -143,24 +140,29 @@ class Pipeline(EncoderPipeline):
         (prediction,) = self.stream([example])
         return list(prediction.entities)
 
-    def predict(self, texts: Sequence[Text] | DataTable) -> Results[Prediction]:
+    def predict(
+        self, texts: Sequence[Text] | DataTable, *, text: str | None = None, pair: str | None = None
+    ) -> Results[Any]:
         """The class or the number of each text, or of each pair; for a table, the prediction of each row.
 
-        A table is a pandas DataFrame or a Dataset of ``datasets``. Its columns are found as ``bertkit predict`` finds
-        those of a file.
+        A table is a pandas DataFrame or a Dataset of ``datasets``. Its columns are ``text`` and ``pair``, or are found
+        as ``bertkit predict`` finds those of a file: those of the training, or guessed with a warning. A model for tags
+        takes a list of texts, whose tags and ``entities`` it gives.
         """
-        task, examples = _read(self, texts)
+        task, examples = _read(self, texts, text, pair)
         # The index of a DataFrame or of a Series; that of a list is a method.
         index = getattr(texts, "index", None)
         return Results(self.stream(examples, task=task), row_index=None if callable(index) else index)
 
-    def logits(self, texts: Sequence[Text] | DataTable) -> NDArray[np.float32]:
+    def logits(
+        self, texts: Sequence[Text] | DataTable, *, text: str | None = None, pair: str | None = None
+    ) -> NDArray[np.float32]:
         """The outputs (N, C) of the head for N texts, before they become predictions, in the order of ``task.labels``.
 
         Softmax (or sigmoid, for several labels at once) makes them the ``scores`` of ``predict``. Of a model for
         numbers they are (N, 1), on the scale on which it was trained.
         """
-        return _logits(self, texts)
+        return _logits(self, texts, text, pair)
 
     def stream(
         self, examples: Iterable[Any], *, batch_size: int = BATCH_SIZE, task: FileTask | None = None
@@ -170,13 +172,9 @@ class Pipeline(EncoderPipeline):
         The input may be endless: the number of examples in memory is bounded. ``task`` takes the place of the model's
         own, of which it is a variant, such as one for pairs.
         """
+        task, precision = task or self.task, self.runtime.autocast_precision
         for prediction in stream(
-            self.task_model,
-            task or self.task,
-            examples,
-            self.tokenizer,
-            batch_size=batch_size,
-            precision=self.runtime.autocast_precision,
+            self.task_model, task, examples, self.tokenizer, batch_size=batch_size, precision=precision
         ):
             self.num_truncated += getattr(prediction, "num_truncated", 0) > 0
             yield prediction
@@ -252,29 +250,48 @@ def _require_same(first: Pipeline, other: Pipeline) -> None:
             )
 
 
-def _read(pipeline: Pipeline, texts: Sequence[Text] | DataTable) -> tuple[FileTask, list[Any]]:
+def _read(
+    pipeline: Pipeline, texts: Sequence[Text] | DataTable, text: str | None, pair: str | None
+) -> tuple[FileTask, list[Any]]:
     """The examples of texts, of pairs or of the rows of a table, and the task that reads them."""
     method = pipeline.task.pipeline_method
     if is_memory_table(texts) and method != "tag":
-        with TemporaryDirectory(prefix="bertkit-") as folder:
-            path = write_memory_table(texts, Path(folder), "table")
-            with errors_about(path, "the table"):
-                task, _ = choose_columns(pipeline.task, path)
-                return task, list(task.reader.read(path))
-    if method in _METHODS_OF_ONE_INPUT:
+        return _read_table(pipeline.task, texts, text, pair)
+    if text is not None or pair is not None:
+        raise usage_error("text and pair name columns of a table; a list has its pairs as tuples of two texts.")
+    if method in _METHODS_OF_ONE_INPUT and (method != "tag" or is_memory_table(texts)):
         found = "table" if is_memory_table(texts) else "list of texts"
         model = f"{pipeline.folder} is fine-tuned for {pipeline.task.name}"
         raise usage_error(f"{model} and reads no {found}: use {method}.")
-    examples = [_example(number, text) for number, text in enumerate(check_texts(texts))]
+    checked = check_texts(texts)
+    if method == "tag":
+        read = pipeline.task.reader.read_line
+        return pipeline.task, [read(str(n), check_text(each, f"texts[{n}]")) for n, each in enumerate(checked)]
+    examples = [_example(number, each) for number, each in enumerate(checked)]
     return task_for(pipeline, pair=any(each.second is not None for each in examples)), examples
 
 
-def _logits(pipeline: Pipeline, texts: Sequence[Text] | DataTable) -> NDArray[np.float32]:
+def _read_table(task: FileTask, table: object, text: str | None, pair: str | None) -> tuple[FileTask, list[Any]]:
+    """The examples of the rows of a table; warns of columns that were guessed and of empty texts."""
+    with TemporaryDirectory(prefix="bertkit-") as folder:
+        path = write_memory_table(table, Path(folder), "table")
+        with errors_about(path, "the table"):
+            found, guessed = choose_columns(task, path, text=text, pair=pair)
+            _, notes = found.reader.inspect_input(path)
+            for note in (guessed if not task.files.splits else "", *notes):
+                if note:
+                    warnings.warn(note.replace(path.name, "the table"), stacklevel=4)
+            return found, list(found.reader.read(path))
+
+
+def _logits(
+    pipeline: Pipeline, texts: Sequence[Text] | DataTable, text: str | None, pair: str | None
+) -> NDArray[np.float32]:
     if not isinstance(pipeline.task, TextTask):
         raise usage_error(
             f"{pipeline.folder} is fine-tuned for {pipeline.task.name}; logits are those of one answer per text."
         )
-    task, examples = _read(pipeline, texts)
+    task, examples = _read(pipeline, texts, text, pair)
     precision = pipeline.runtime.autocast_precision
     outputs = run_examples(pipeline.task_model, task, examples, pipeline.tokenizer, precision=precision)
     name = "value" if isinstance(task, RegressionTask) else "logits"

@@ -16,7 +16,7 @@ from typing import TextIO
 
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.formats.arrow import require_parquet
-from bertkit.formats.tables import spell_cell
+from bertkit.formats.cells import spell_cell
 from bertkit.task_types import AnswerColumns
 
 Records = Iterable[Mapping[str, object]]

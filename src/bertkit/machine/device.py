@@ -22,12 +22,14 @@ _REMEDY = "install a build of PyTorch for your GPU from pytorch.org"
 
 
 @contextmanager
-def use_device(device: str) -> Iterator[None]:
+def use_device(device: str | torch.device) -> Iterator[None]:
     """Let models run on ``device`` within this context, also in processes that are started there.
 
     ``auto`` changes nothing. The choice is that of the whole process: threads cannot have different ones. Raises a
     usage error for anything that is no ``Device``.
     """
+    if isinstance(device, torch.device):
+        device = str(device) if device.index else device.type
     _check_device("device", device)
     before = os.environ.get(DEVICE)
     try:

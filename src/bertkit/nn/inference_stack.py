@@ -208,7 +208,7 @@ def _pad(tokens: Float[Tensor, "N H"], entries: Int[Tensor, " N"] | None, shape:
     """The tokens at their entries of the padded rows, in float32."""
     if entries is None:
         return tokens.float().view(shape)
-    rows = torch.zeros(shape[0] * shape[1], shape[2])
+    rows = torch.zeros(shape[0] * shape[1], shape[2], dtype=torch.float32)
     return rows.index_copy_(0, entries, tokens.float()).view(shape)
 
 

@@ -55,8 +55,9 @@ class TaskTrainingOptions(ModelJobOptions):
     kind: Literal["classes", "number", "labels", "similarity"] | None = None
     """Whether the label is one class, a number, or several labels at once; similarity trains a model of embeddings on
     pairs of texts, with a score or without. [default: guessed, and printed]"""
-    class_weights: str | None = None
-    """Weights of the classes in the loss: NAME=NUMBER,NAME=NUMBER, or "balanced" for inverse frequencies."""
+    class_weights: str | Mapping[str, float] | None = None
+    """Weights of the classes in the loss: NAME=NUMBER,NAME=NUMBER, or "balanced" for inverse frequencies. In Python
+    also a dictionary, such as {"positive": 2}."""
     allow_rare_labels: bool = False
     """Keep a class that occurs once and looks like a misspelling of another."""
     fold_labels: bool = False

@@ -13,12 +13,14 @@ from bertkit.errors import did_you_mean, usage_error
 class Weightable(Protocol):
     """A task whose classes can be weighted in the loss."""
 
-    def weighted(self, weights: str) -> Self:
-        """The same task with weights of its classes: ``balanced``, or such as ``positive=2,negative=0.5``."""
+    def weighted(self, weights: str | Mapping[str, float]) -> Self:
+        """The same task with weights of its classes: ``balanced``, such as ``positive=2,negative=0.5``, or by name."""
 
 
-def parse_weights(text: str) -> dict[str, float]:
-    """Weights by name, from ``positive=2,negative=0.5``."""
+def parse_weights(text: str | Mapping[str, float]) -> dict[str, float]:
+    """Weights by name, from ``positive=2,negative=0.5`` or from a mapping."""
+    if not isinstance(text, str):
+        return dict(text)
     weights: dict[str, float] = {}
     for part in text.split(","):
         name, equals, number = part.rpartition("=")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.errors import data_error, list_names, usage_error
-from bertkit.formats.tables import Structure, Table
+from bertkit.formats.cells import Structure
+from bertkit.formats.tables import Table
 from bertkit.task_types.indicators import are_indicators, split_names
 from bertkit.task_types.labels import are_numbers, are_whole_numbers
 from bertkit.task_types.task_files import Columns
@@ -22,6 +23,9 @@ _LABEL_NAMES = (
     *("label", "labels", "gold_label", "gold", "target", "class", "category", "sentiment", "score", "stars"),
     *("rating", "similarity", "intent", "topic", "emotion"),
 )
+_TEXT_NAMES = ("text", "sentence", "review", "content", "document")
+"""A column with such a name is the text, also beside a longer one, such as what an annotator remarks on it."""
+
 _PAIR_NAMES = (
     *(("premise", "hypothesis"), ("question", "sentence"), ("question", "answer"), ("query", "passage")),
     *(("text", "pair"), ("text", "text_pair")),
@@ -68,7 +72,8 @@ class _Profile:
 def guess_columns(table: Table, *, text: str | None, pair: str | None, label: str | None) -> Columns:
     """The columns of a table; given ones are used as they are.
 
-    The text is the column with the longest cells, but beside others it is no column of dates, web addresses or UUIDs.
+    The text is the column with the name of one, such as ``text`` or ``review``, else that with the longest cells, but
+    beside others it is no column of dates, web addresses or UUIDs.
     A second text is used only where the names of two columns belong together (``sentence1`` and ``sentence2``,
     ``premise`` and ``hypothesis``). The label is the column with such a name, or the only column with few different
     values. Three columns of 0 and 1 or more, and nothing else that may be a label, have a label each; ``label`` names
@@ -142,15 +147,21 @@ def _guess_texts(path: Path, texts: Sequence[_Profile], pair: str | None) -> tup
     if not texts:
         raise usage_error(f"{path} has no column that looks like text. Name it: --text COLUMN.")
     texts = [each for each in texts if each.is_written_by_people] or texts
-    by_length = sorted(texts, key=lambda each: -each.mean_length)
+    ordered = sorted(texts, key=lambda each: (_rank_name(each.name), -each.mean_length))
     if pair is None:
         names = [each.name for each in texts]
         pairs = [(first, _partner(first, names)) for first in names]
-        for longest in by_length:
+        for likely in ordered:
             for first, second in pairs:
-                if second is not None and longest.name in (first, second):
+                if second is not None and likely.name in (first, second):
                     return first, second
-    return by_length[0].name, pair
+    return ordered[0].name, pair
+
+
+def _rank_name(name: str) -> int:
+    """The place of a name among those of texts; the same last place for all others."""
+    known = name.casefold()
+    return _TEXT_NAMES.index(known) if known in _TEXT_NAMES else len(_TEXT_NAMES)
 
 
 def _partner(first: str, names: Iterable[str]) -> str | None:

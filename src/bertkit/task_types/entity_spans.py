@@ -7,8 +7,9 @@ from textwrap import shorten
 from typing import NamedTuple
 
 from bertkit.errors import data_error
+from bertkit.formats.cells import Structure
 from bertkit.formats.lines import at_row
-from bertkit.formats.tables import Structure, Table
+from bertkit.formats.tables import Table
 from bertkit.storage.json_text import parse_json
 from bertkit.task_types.columns import find_id
 from bertkit.task_types.conll_files import Sentence

@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from bertkit.errors import data_error, usage_error
 
 _VALUES: Mapping[str, bool] = {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
+INDICATORS = _VALUES.keys()
+"""How it is spelled whether a label applies, in lower case."""
+
 UNKNOWN = ("", "-1", "-1.0")
 """How a label that is not known is spelled."""
 

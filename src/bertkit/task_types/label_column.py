@@ -11,6 +11,7 @@ from typing import Literal
 
 from bertkit.errors import data_error, usage_error
 from bertkit.task_types.conll_files import is_tag
+from bertkit.task_types.indicators import INDICATORS
 from bertkit.task_types.labels import (
     SEPARATORS,
     Labels,
@@ -28,6 +29,9 @@ Kind = Literal["classes", "number", "labels", "similarity"]
 
 _MOST_WHOLE_NUMBERS = 20
 """More different whole numbers than this are a quantity and not classes."""
+
+_CLASS_NAMES = ("label", "labels", "gold_label", "class", "category", "intent", "topic", "emotion")
+"""Columns of these names have classes even if there are many, where those are counted from 0 or 1."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
@@ -65,7 +69,9 @@ def examine_labels(path: Path, columns: Columns, labels: Labels, kind: Kind | No
     if kind != "labels":
         return column
     separator = find_separator(labels) or SEPARATORS[0]
-    return replace(column, labels=split_cells(labels, separator), separator=separator)
+    column = replace(column, labels=split_cells(labels, separator), separator=separator)
+    _refuse_vectors(path, columns, labels)
+    return column
 
 
 def _examine_indicators(names: tuple[str, ...], labels: Labels, kind: Kind | None) -> LabelColumn:
@@ -86,8 +92,8 @@ def _examine_indicators(names: tuple[str, ...], labels: Labels, kind: Kind | Non
 def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
     """A number if all labels are, and some have a fraction or there are many; else classes, or several per cell."""
     distinct = len(labels.counts)
-    if are_numbers(labels.counts) and (not are_whole_numbers(labels.counts) or distinct > _MOST_WHOLE_NUMBERS):
-        return "number"
+    if labels.counts and are_numbers(labels.counts):
+        return "classes" if _may_be_classes(columns, labels) else "number"
     if labels.counts and all(map(_DECIMAL_COMMA.fullmatch, labels.counts)):
         raise data_error(
             f'{path}: the values of column "{columns.label}", such as {next(iter(labels.counts))}, look like numbers '
@@ -123,6 +129,31 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
             "Name the label column (--label COLUMN), or say that these are its classes (--kind classes)."
         )
     return "classes"
+
+
+def _may_be_classes(columns: Columns, labels: Labels) -> bool:
+    """Whether numbers may be classes: few whole ones, or numbered without a gap, some of them with several rows."""
+    if not are_whole_numbers(labels.counts):
+        return False
+    distinct = len(labels.counts)
+    if distinct <= _MOST_WHOLE_NUMBERS:
+        return True
+    values = {float(label) for label in labels.counts}
+    is_numbered = min(values) in (0, 1) and max(values) - min(values) + 1 == len(values) == distinct
+    named = (columns.label or "").casefold() in _CLASS_NAMES
+    return named and is_numbered and labels.counts.total() >= 2 * distinct
+
+
+def _refuse_vectors(path: Path, columns: Columns, labels: Labels) -> None:
+    """Raise a data error for lists of 0 and 1, one for each label, which are no names of labels."""
+    cells = [read_labels(cell, SEPARATORS[0], "") for cell in labels.counts if cell.startswith("[")]
+    lengths = {len(cell) for cell in cells}
+    names = {name.casefold() for cell in cells for name in cell}
+    if len(cells) == len(labels.counts) and len(lengths) == 1 and lengths != {1} and names <= INDICATORS:
+        raise data_error(
+            f'{path}: column "{columns.label}" has lists of {lengths.pop()} numbers that are 0 or 1, and not the '
+            'names of labels. Write those, such as ["dull", "long"], or a column of 0 and 1 for each label.'
+        )
 
 
 def describe_labels(column: LabelColumn) -> str:

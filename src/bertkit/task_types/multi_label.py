@@ -73,7 +73,7 @@ class MultiLabelTask(TextTask):
         check_distinct(self.name, self.labels)
         check_weights(self.name, self.labels, self.class_weights)
 
-    def weighted(self, weights: str) -> Self:
+    def weighted(self, weights: str | Mapping[str, float]) -> Self:
         """The same task with weights of its labels: ``balanced``, or such as ``urgent=2,spam=0.5``."""
         if weights != "balanced":
             return replace(self, class_weights=parse_weights(weights))

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from bertkit.errors import data_error
 from bertkit.formats.arrow import is_dataset
+from bertkit.formats.cells import Structure
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_row
-from bertkit.formats.tables import Structure, Table
+from bertkit.formats.tables import Table
 from bertkit.storage.json_text import parse_json
 from bertkit.task_types.columns import find_id
 from bertkit.task_types.conll_files import Sentence, has_tag_columns, is_tag, read_columns

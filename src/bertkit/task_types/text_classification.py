@@ -61,7 +61,7 @@ class TextClassificationTask(TextTask):
             raise usage_error(f"{self.name} has {len(self.labels)} labels; a classification needs at least two.")
         check_weights(self.name, self.labels, self.class_weights)
 
-    def weighted(self, weights: str) -> Self:
+    def weighted(self, weights: str | Mapping[str, float]) -> Self:
         """The same task with weights of its classes: ``balanced``, or such as ``positive=2,negative=0.5``."""
         if weights != "balanced":
             return replace(self, class_weights=parse_weights(weights))

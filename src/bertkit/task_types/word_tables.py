@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertkit.errors import data_error
+from bertkit.formats.cells import Structure
 from bertkit.formats.lines import at_row, open_lines
-from bertkit.formats.tables import Structure, Table
+from bertkit.formats.tables import Table
 from bertkit.task_types.conll_files import Sentence, is_tag
 from bertkit.task_types.entity_spans import TEXT_NAMES
 

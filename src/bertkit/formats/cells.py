@@ -1,0 +1,43 @@
+"""Values of tables as cells: texts, as a CSV file would have them, or values of JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+
+
+class Structure(str):
+    """A cell of JSON or Parquet that is a list or an object, as JSON. It may hold labels or choices and is no text."""
+
+    __slots__ = ()
+
+
+def spell_cell(value: object) -> str:
+    """A value as a CSV file would have it; None, and NaN as data frames write a missing number, are empty cells."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    if isinstance(value, bytes):  # a text in a Parquet file without that type, as Spark and Impala may write it
+        return value.decode("utf-8")
+    if isinstance(value, list | tuple | dict):
+        return Structure(json.dumps(value, ensure_ascii=False, default=str))
+    return str(value)
+
+
+def to_json(value: object) -> object:
+    """The value of a table in memory as JSON can have it: a date, for example, as a text, and NaN as None."""
+    if hasattr(value, "tolist"):  # of NumPy, which takes a tenth of a second to import
+        value = value.tolist()
+    if value is None or value != value:
+        return None
+    if isinstance(value, bytes):  # which may be a picture
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, str):  # half of a character cannot be written
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list | tuple):
+        return [to_json(each) for each in value]
+    if isinstance(value, dict):
+        return {str(name): to_json(each) for name, each in value.items()}
+    is_plain = isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
+    return value if is_plain else spell_cell(value)
