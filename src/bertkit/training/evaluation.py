@@ -41,9 +41,11 @@ def evaluate_losses(
     limit: int | None = None,
     report: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, float]:
-    """The mean of every loss term and metric over the first ``limit`` examples of epoch 0, with dropout off.
+    """The mean of every loss term and metric over ``limit`` examples of epoch 0, with dropout off.
 
-    If the source fixes the order of its batches (ELMo's streams), the fewest batches with ``limit`` examples are read.
+    They are spread evenly over the source, whose rows are in the order of the corpus: the first ones would be those of
+    the first documents. If the source fixes the order of its batches (ELMo's streams), the fewest batches with
+    ``limit`` examples are read.
     ``report(done, total)`` is called after every batch. The model's mode and the encoder's recurrent state are restored
     afterwards.
     """
@@ -51,7 +53,7 @@ def evaluate_losses(
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
     with evaluation_mode(model), _fresh_state(model.encoder), torch.inference_mode(), autocast(device, precision):
-        batches = list(_list_batches(source, batch_size, min(len(source), limit or len(source))))
+        batches = _list_batches(source, batch_size, min(len(source), limit or len(source)))
         for number, indices in enumerate(batches, start=1):
             batch = source.batch(0, indices).to(device)
             outputs = model(batch)
@@ -77,10 +79,9 @@ def _fresh_state(encoder: nn.Module) -> Iterator[None]:
         encoder.load_state(state)
 
 
-def _list_batches(source: BatchSource, batch_size: int, stop: int) -> Iterator[NDArray[np.int64]]:
+def _list_batches(source: BatchSource, batch_size: int, count: int) -> list[NDArray[np.int64]]:
     if isinstance(source, OrderedSource):
-        steps = min(source.num_batches(batch_size), -(-stop // batch_size))
-        yield from (source.order(batch_size, step) for step in range(steps))
-        return
-    for start in range(0, stop, batch_size):
-        yield np.arange(start, min(start + batch_size, stop))
+        steps = min(source.num_batches(batch_size), -(-count // batch_size))
+        return [source.order(batch_size, step) for step in range(steps)]
+    chosen = np.arange(count) * len(source) // max(1, count)
+    return [chosen[start : start + batch_size] for start in range(0, count, batch_size)]
