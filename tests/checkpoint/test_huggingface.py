@@ -12,11 +12,14 @@ from safetensors.torch import load_file, save_file
 from tests.checkpoint.transformers_folders import rewrite, save_without_metadata
 from torch import Tensor
 
+from bertkit.checkpoint.huggingface import objective_from_hf, tensors_to_hf
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder, Objective
+from bertkit.encoder_types import HuggingFaceSpec
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.model import Model
+from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
@@ -50,6 +53,17 @@ def assert_same(folder: Path, model: Model) -> None:
     loaded = ModelFolder.open(folder).load_model(pretraining).state_dict()
     for name, tensor in model.state_dict().items():
         assert torch.equal(loaded[name], tensor), name
+
+
+def test_a_head_without_a_transform_has_the_other_names_of_its_table(model: Model) -> None:
+    """The encoder has a prediction layer of its own, and no table for the masked-LM head."""
+    head = MaskedLanguageModel(torch.nn.Embedding(37, 14), transform=False)
+    tensors = {"cls.predictions.bias": torch.arange(37.0)}
+    state = objective_from_hf(HuggingFaceSpec(), "mlm", head, tensors, "weights")
+    assert list(state) == ["bias"]
+    assert torch.equal(state["bias"], tensors["cls.predictions.bias"])
+    names = tensors_to_hf(Model(model.encoder, {"mlm": head}))
+    assert [name for name in names if not name.startswith("bert.")] == ["cls.predictions.bias"]
 
 
 # --- names ----------------------------------------------------------------------------------------------------------

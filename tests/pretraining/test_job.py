@@ -10,6 +10,7 @@ import torch
 
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import TOKENIZER
+from bertkit.encoders import bert
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.pretraining.data import PretrainingData
@@ -83,6 +84,16 @@ def test_a_job_has_all_steps_and_a_report_on_its_rows(run: PretrainRun) -> None:
 
 def test_the_model_has_the_objectives_of_the_task(run: PretrainRun) -> None:
     assert set(build_pretraining_model(run).objectives) == {"mlm", "nsp"}
+
+
+def test_a_weight_without_a_name_is_found_before_the_first_step(
+    run: PretrainRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heads = bert.SPEC.huggingface.heads
+    assert isinstance(heads, dict)
+    monkeypatch.setitem(heads, "nsp", {"classifier.weight": ("cls.seq_relationship.weight",)})
+    with pytest.raises(AssertionError, match=r"without a Hugging Face name.*classifier\.bias"):
+        build_job(run)
 
 
 def test_a_corpus_without_heldout_text_is_named(mixed: PretrainRun, tmp_path: Path) -> None:

@@ -157,14 +157,15 @@ def _encoder_names(spec: HuggingFaceSpec, encoder: Encoder) -> dict[str, tuple[s
 
 def _objective_names(spec: HuggingFaceSpec, name: str, objective: nn.Module) -> Names:
     """The table of names of a head, the encoder's for such heads or the objective's; tensors that it does not list, and
-    heads without a table, have our own names."""
+    heads without a table, have our own names. A head may lack a tensor that the objective's table has: one on an
+    encoder with a prediction layer has no transform."""
     assert isinstance(objective, Objective)
     own_names = {ours: (f"objectives.{name}.{ours}",) for ours in objective.state_dict()}
     if not objective.in_huggingface:
         return own_names
     if objective.label in spec.heads:
         return spec.heads[objective.label]
-    return {**own_names, **(objective.HF_NAMES or {})}
+    return {ours: (objective.HF_NAMES or {}).get(ours, own) for ours, own in own_names.items()}
 
 
 def _to_hf(module: nn.Module, names: Names, prefix: str = "") -> dict[str, Tensor]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from bertkit.checkpoint.huggingface import tensors_to_hf
 from bertkit.contracts import Encoder, Stateful, SubwordTokenizer
 from bertkit.data.batches import OrderedSource
 from bertkit.data.cooccurrence import LEAST_TOKENS
@@ -109,6 +110,7 @@ def build_job(
     check_division(run, group.size)
     torch.manual_seed(run.seed)
     model = build_pretraining_model(run).to(default_device())
+    tensors_to_hf(model)  # a weight that cannot be named is found now and not when the trained model is saved
     notes = load_initial_weights(model, run, data) if run.from_model is not None and initial_weights else []
     if initial_weights and starts_from_counts(run, data.train):
         statistics = group.from_first(lambda: token_statistics(data.train, run.encoder))
