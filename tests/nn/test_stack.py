@@ -51,6 +51,15 @@ def test_selected_positions_have_the_states_of_a_full_pass(every: int) -> None:
     )
 
 
+def test_layers_may_share_their_weights() -> None:
+    stack, states = BlockStack([make_stack().eval()[0]] * LAYERS), torch.randn(B, T, H)
+    positions = torch.zeros_like(MASK)
+    positions[:, 0] = True
+    torch.testing.assert_close(
+        run(stack, states, MASK, positions)[positions], run(stack, states, MASK)[positions], rtol=0, atol=1e-5
+    )
+
+
 def test_the_last_block_computes_the_selected_positions_only() -> None:
     stack, lengths = make_stack().eval(), []
     for block in stack:

@@ -47,12 +47,11 @@ class BlockStack(nn.ModuleList):
             subset = _select_positions(positions, mask, states.device)
         tokens = layout.unpad(states)
         hidden_states: list[Tensor] = []
-        for block in self:
+        for number, block in enumerate(self, start=1):  # by number: layers that share weights are one block
             if output_hidden_states:
                 hidden_states.append(layout.pad(tokens))
-            tokens = _run_block(
-                block, tokens, layout, subset if block is self[-1] else None, recompute=gradient_checkpointing
-            )
+            selected = subset if number == len(self) else None
+            tokens = _run_block(block, tokens, layout, selected, recompute=gradient_checkpointing)
         output = _pad_output(tokens, layout, subset)
         return output, (*hidden_states, output) if output_hidden_states else ()
 
