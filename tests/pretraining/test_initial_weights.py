@@ -9,13 +9,17 @@ import torch
 
 from bertkit.data import cooccurrence
 from bertkit.encoders import elmo, modernbert
-from bertkit.encoders.bert import BertConfig, size
+from bertkit.encoders.bert import Bert, BertConfig, size
 from bertkit.errors import BertkitError, usage_error
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.pretraining import initial_weights, job
 from bertkit.pretraining.data import PretrainingData
-from bertkit.pretraining.initial_weights import dimensions, initialize_from_statistics, token_statistics
+from bertkit.pretraining.initial_weights import (
+    check_token_table,
+    dimensions,
+    token_statistics,
+)
 from bertkit.pretraining.job import build_job
 from bertkit.pretraining.record import PretrainRun
 from bertkit.task_types.pretraining import PretrainingTask
@@ -100,10 +104,26 @@ def test_modernbert_starts_from_the_counts_too(counted: PretrainRun) -> None:
     assert built.prediction_head.dense.weight.diagonal().mean().item() == pytest.approx(0.5, abs=0.02)
 
 
-def test_an_encoder_without_a_table_of_tokens_is_refused() -> None:
-    encoder = elmo.tiny()
-    with pytest.raises(BertkitError, match="token_init=cooccurrence needs an encoder with a table"):
-        initialize_from_statistics(Model(encoder, {}), {})
+def test_an_encoder_that_cannot_start_from_the_counts_is_refused_before_counting(
+    counted: PretrainRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ELMo derives from no Transformer; ALBERT's table is narrower than its layers."""
+    monkeypatch.setattr(initial_weights, "count_cooccurrences", None)
+    with pytest.raises(BertkitError, match="is for encoders that derive from Transformer, and elmo does not: give"):
+        check_token_table(elmo.tiny())
+    built: list[BertConfig] = []
+
+    def build_narrow(run: PretrainRun) -> Model:
+        built.append(run.encoder)  # type: ignore[arg-type]
+        encoder = Bert(built[0])
+        encoder.embeddings.word = torch.nn.Embedding(built[0].vocab_size, 7)
+        return Model(encoder, {})
+
+    monkeypatch.setattr(job, "build_pretraining_model", build_narrow)
+    message = "the token embeddings of bert are 7 wide, and must be as wide as its layers, 24: give token_init=random"
+    for initial in (True, False):
+        with pytest.raises(BertkitError, match=message):
+            build_job(counted, initial_weights=initial)
 
 
 def test_a_read_only_data_folder_is_no_problem(counted: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:

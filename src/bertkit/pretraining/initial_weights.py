@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save
 from torch import Tensor
 
-from bertkit.contracts import EncoderConfig
+from bertkit.contracts import Encoder, EncoderConfig
 from bertkit.data.cooccurrence import count_cooccurrences, embed_tokens
 from bertkit.data.mixture import Mixture
 from bertkit.data.shards import Corpus
-from bertkit.encoder_types import Transformer
+from bertkit.encoder_types import Transformer, name_architecture
 from bertkit.errors import BertkitError, usage_error
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
@@ -73,16 +73,31 @@ def dimensions(config: EncoderConfig) -> int:
     return hidden
 
 
+def check_token_table(encoder: Encoder) -> None:
+    """Raise a usage error for an encoder whose token embeddings cannot start from counts."""
+    name = name_architecture(encoder.config)
+    if not isinstance(encoder, Transformer):
+        raise usage_error(
+            f"token_init is cooccurrence; that is for encoders that derive from Transformer, and {name} does not: "
+            "give token_init=random."
+        )
+    table, hidden = encoder.token_embedding.weight.shape[1], encoder.hidden_size
+    if table != hidden:
+        raise usage_error(
+            f"token_init is cooccurrence; the token embeddings of {name} are {table} wide, and must be as wide as its "
+            f"layers, {hidden}: give token_init=random."
+        )
+
+
 @torch.no_grad()
 def initialize_from_statistics(model: Model, statistics: dict[str, NDArray[np.float32]]) -> None:
     """Give the token embeddings, and the masked-LM head if there is one, their first values from the corpus.
 
     The embeddings have the root mean square of the other weights. The head predicts the frequencies of tokens, and
-    its transform begins near the identity. Raises a usage error for an encoder without a table of tokens.
+    its transform begins near the identity. ``check_token_table`` says which encoders can start so.
     """
     encoder = model.encoder
-    if not isinstance(encoder, Transformer):
-        raise usage_error("token_init=cooccurrence needs an encoder with a table of token embeddings, such as BERT.")
+    assert isinstance(encoder, Transformer)
     vectors = torch.from_numpy(statistics["vectors"])
     table = encoder.token_embedding.weight
     width = vectors.shape[1]

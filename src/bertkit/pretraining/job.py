@@ -20,7 +20,7 @@ from bertkit.machine.energy import EnergyMeter
 from bertkit.model import Model
 from bertkit.pretraining.data import LEAST_DOCUMENTS, PretrainingData
 from bertkit.pretraining.from_model import load_initial_weights
-from bertkit.pretraining.initial_weights import initialize_from_statistics, token_statistics
+from bertkit.pretraining.initial_weights import check_token_table, initialize_from_statistics, token_statistics
 from bertkit.pretraining.phases import Phase, build_phases
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.resuming import RunIdentity, run_identity
@@ -112,7 +112,10 @@ def build_job(
     model = build_pretraining_model(run).to(default_device())
     tensors_to_hf(model)  # a weight that cannot be named is found now and not when the trained model is saved
     notes = load_initial_weights(model, run, data) if run.from_model is not None and initial_weights else []
-    if initial_weights and starts_from_counts(run, data.train):
+    counts = starts_from_counts(run, data.train)
+    if counts:
+        check_token_table(model.encoder)  # before a large corpus is counted, and with --plan too
+    if initial_weights and counts:
         statistics = group.from_first(lambda: token_statistics(data.train, run.encoder))
         initialize_from_statistics(model, statistics)
     model.encoder.gradient_checkpointing = run.gradient_checkpointing
