@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from bertkit.config import Setting, apply
+from bertkit.encoder_types import PretrainingDefaults
 from bertkit.encoders import bert, elmo, gpt, modernbert
+from bertkit.pretraining import defaults
 from bertkit.pretraining.defaults import (
     architecture_defaults,
     default_pretraining_task,
@@ -63,6 +65,14 @@ def test_the_fast_profile_leaves_out_what_does_not_suit_an_encoder() -> None:
     assert fast["batch_size"] == 64
     assert not {"seq_length", "long_seq_length", "task.masking.rate", "encoder.position_init"} & set(fast)
     assert "optimizer.kind" not in fast
+
+
+def test_the_fast_profile_leaves_out_next_sentences_and_no_other_objective(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = bert.size("mini", vocab_size=99)
+    for own, expected in ((("mlm", "nsp", "passages"), ("mlm", "passages")), (("nsp",), None)):
+        found = PretrainingDefaults(objectives=own)
+        monkeypatch.setattr(defaults, "find_pretraining_defaults", lambda encoder, found=found: found)
+        assert profile_settings("fast", encoder).get("task.objectives") == expected
 
 
 def test_modernbert_gets_the_initial_weights_of_the_fast_profile_where_they_fit() -> None:

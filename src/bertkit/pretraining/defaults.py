@@ -63,7 +63,9 @@ def profile_settings(profile: Profile, encoder: EncoderConfig) -> dict[str, obje
         settings |= quick_training_settings(encoder, lr=_LEARNING_RATES.get(width, 1e-3), decay="linear")
         settings |= {"batch_size": 64, "seq_length": 32, "long_seq_length": 128, "long_share": 0.3}
     if _is_bidirectional_transformer(encoder):
-        settings |= {**initial_weights_settings(encoder), "task.objectives": ("mlm",)}
+        settings |= initial_weights_settings(encoder)
+        if others := tuple(name for name in defaults.objectives if name != "nsp"):
+            settings["task.objectives"] = others
         if is_quick:
             settings |= _QUICK_LEARNING
     return {
