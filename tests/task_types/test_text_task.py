@@ -20,7 +20,16 @@ from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.scores import is_defined
-from bertkit.task_types import Prediction, RegressionTask, TextExample, TextTask
+from bertkit.task_types import (
+    Columns,
+    Prediction,
+    RegressionTask,
+    Split,
+    TaskFiles,
+    TextClassificationTask,
+    TextExample,
+    TextTask,
+)
 from bertkit.task_types.class_weights import Weightable
 
 TASKS: dict[str, TextTask] = lookup.values("tasks", TextTask)
@@ -168,3 +177,10 @@ def test_predictions_are_spelled_as_in_the_files(task: TextTask) -> None:
         cell = task.spell(Prediction(example.label))
         expected = label_cell(task, int(example.first.split()[-1]))
         assert cell == expected
+
+
+def test_two_columns_of_texts_need_a_task_on_pairs() -> None:
+    columns = Columns(first="premise", second="claim", label="follows")
+    files = TaskFiles(splits={"train": Split(files=("train.tsv",), columns=columns)})
+    with pytest.raises(BertkitError, match="entail reads two texts, the columns premise and claim: set pair=True in"):
+        TextClassificationTask(name="entail", metric="accuracy", labels=("no", "yes"), files=files)

@@ -71,6 +71,12 @@ class TextTask(FileTask[TextExample, Prediction]):
         super().__post_init__()
         _ = self.encoder  # its constructor checks the settings
         check_pooling(self.pooling)
+        for split in self.files.splits.values():
+            if split.columns.second is not None and not self.pair:
+                raise usage_error(
+                    f"{self.name} reads two texts, the columns {split.columns.first} and {split.columns.second}: set "
+                    "pair=True in the task."
+                )
         if self.pair_head and not self.pair:
             raise usage_error(f"pair_head is for pairs of texts; an example of {self.name} is one text.")
         if self.pair_head and self.pooling == "cls":
