@@ -114,3 +114,8 @@ def test_passages_and_pairs_are_not_combined() -> None:
     with pytest.raises(BertkitError, match="nsp, which puts two segments into a row, and passages, which") as caught:
         PretrainingTask(objectives=("mlm", "nsp", "passages"))
     assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_masks_that_are_kept_do_not_change() -> None:
+    with pytest.raises(BertkitError, match=r"task\.copies keeps the masks of a row, and task\.masking\.final_rate"):
+        PretrainingTask(copies=10, masking=Masking(final_rate=0.1))

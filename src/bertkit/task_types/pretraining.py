@@ -63,6 +63,10 @@ class PretrainingTask(ObjectiveSettings):
                     f"task.sampling.{name} gives rows of one text, and {self._objectives_with_rows('pairs')} needs "
                     "pairs: leave it out of task.objectives."
                 )
+        if self.copies is not None and self.masking.final_rate is not None:
+            raise usage_error(
+                "task.copies keeps the masks of a row, and task.masking.final_rate changes them: leave one of them out."
+            )
         if self.reads_streams != (self.targets is not None):
             raise usage_error(
                 f"task.objectives is {', '.join(self.objectives)} and task.targets is {self.targets}: targets, the "
