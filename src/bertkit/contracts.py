@@ -329,7 +329,10 @@ class PretrainingObjective(Objective):
 
     @classmethod
     def default_settings(cls, vocab_size: int) -> Mapping[str, object]:
-        """Settings of a run, by path, that depend on the size of the vocabulary."""
+        """Settings of a run with this objective, by path, which may depend on the size of the vocabulary.
+
+        Settings that the user gives win.
+        """
         return {}
 
 

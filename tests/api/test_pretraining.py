@@ -10,6 +10,7 @@ import pytest
 
 from bertkit import api
 from bertkit.errors import BertkitError
+from bertkit.objectives.passages import AdjacentPassages
 from bertkit.pretraining.planning import PretrainPlan
 from bertkit.pretraining.run import PretrainResult
 
@@ -45,6 +46,25 @@ def test_options_win_over_the_file_of_settings_and_set_over_options(workspace: P
     assert settings["batch_size"] == (7, "--batch-size")
     assert settings["seed"] == (5, "--set")
     assert settings["encoder.num_layers"] == (1, "--size 1/12/2")
+
+
+def test_settings_of_a_chosen_objective_win_over_the_encoder_s_and_lose_to_given_ones(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {"seq_length": 13, "log_every": 7, "save_every": 3}
+    monkeypatch.setattr(AdjacentPassages, "default_settings", lambda vocab_size: own)
+    api.pretrain(
+        workspace / "data",
+        output=tmp_path / "run",
+        size="1/12/2",
+        steps=1,
+        batch_size=3,
+        set=['task.objectives=["mlm", "passages"]', "log_every=5"],
+        progress="quiet",
+    )
+    settings = {each.path: (each.value, each.origin) for each in api.config_show(tmp_path / "run")}
+    assert settings["seq_length"] == (13, "objective passages")
+    assert settings["log_every"] == (5, "--set")
 
 
 @pytest.mark.parametrize("names", [("a.txt",), ("a.txt", "b.txt")])

@@ -15,6 +15,7 @@ from bertkit.pretraining.defaults import (
     default_pretraining_task,
     fits_neighbour_heads,
     initializer_range,
+    objective_settings,
     profile_settings,
 )
 from bertkit.pretraining.record import PretrainRun
@@ -58,6 +59,12 @@ def test_the_defaults_of_an_encoder_are_stated_in_its_module() -> None:
             "task.samples": samples,
             "seq_length": 20,
         }
+
+
+def test_an_objective_that_the_user_names_has_its_settings() -> None:
+    given = objective_settings(["mlm", "bilm"], bert.size("tiny", vocab_size=99), vocab_size=99)
+    assert Setting("task.targets", 99, "objective bilm") in given
+    assert objective_settings(["bilm"], elmo.size("tiny"), vocab_size=99) == []  # its own, which it has already
 
 
 def test_the_fast_profile_leaves_out_what_does_not_suit_an_encoder() -> None:

@@ -212,6 +212,23 @@ def test_settings_depend_on_the_heads_of_the_model(headless: PretrainRun, tmp_pa
         assert (settings["task.objectives"], settings.get("head_share")) == (trained, share)
 
 
+def test_the_objectives_of_the_model_are_kept(run: PretrainRun) -> None:
+    """They are not among the defaults of the encoder."""
+    names = ("passages", "mlm")
+    pretrain(replace(run, task=PretrainingTask(objectives=names), steps=1, long_seq_length=None), QUIET)
+    folder = ModelFolder.open(run.output)
+    assert continued_settings(folder, PretrainingTask())["task.objectives"] == names
+    assert continued_settings(folder, PretrainingTask(), chosen=True)["task.objectives"] == ("mlm",)
+
+
+def test_objectives_of_a_model_that_are_no_names_are_refused(run: PretrainRun, tmp_path: Path) -> None:
+    model = Model(Bert(run.encoder), {})  # type: ignore[arg-type]
+    tokenizer = WordPiece.load(run.data / TOKENIZER)
+    save_model(tmp_path / "model", model, tokenizer, metadata={"objectives": {"mlm": 7}})
+    with pytest.raises(BertkitError, match=r"bertkit\.json: objectives is not a list of names"):
+        continued_settings(ModelFolder.open(tmp_path / "model"), MASKED)
+
+
 def test_another_network_is_refused(run: PretrainRun) -> None:
     same = replace(run.encoder, dropout=0.3, initializer_range=0.5)
     check_same_network(Path("model"), run.encoder, same)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bertkit.api.settings import given_settings
@@ -17,7 +17,13 @@ from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.errors import usage_error
 from bertkit.options.job import AnyPath
 from bertkit.options.pretraining import PretrainOptions
-from bertkit.pretraining.defaults import Profile, architecture_defaults, default_pretraining_task, profile_settings
+from bertkit.pretraining.defaults import (
+    Profile,
+    architecture_defaults,
+    default_pretraining_task,
+    objective_settings,
+    profile_settings,
+)
 from bertkit.pretraining.from_model import check_same_network, continued_settings, enlarged_config
 from bertkit.pretraining.planning import PretrainPlan, plan_pretraining
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json
@@ -64,27 +70,41 @@ def _resume(options: PretrainOptions, folder: Path) -> PretrainResult:
 def _build_run(options: PretrainOptions, data: Path, output: Path) -> tuple[PretrainRun, Mapping[str, str]]:
     """The record of a new run, and where each of its settings came from.
 
-    Later settings win: those of the encoder, the file of settings, the options.
+    Later settings win: those of the encoder, of the chosen objectives, the file of settings, the options.
     """
-    written = _read_config(options.config)
-    vocab_size = read_manifest(data).vocab_size
-    if options.from_ is None:
-        encoder, defaults = _new_encoder(options, data, vocab_size)
-    else:
-        encoder, defaults = _encoder_of_model(options, Path(options.from_), vocab_size)
-    settings = [
-        *defaults,
-        *written,
+    given = [
+        *_read_config(options.config),
         Setting("data", data, "DATA"),
         Setting("output", output, "--output"),
         *_typed_settings(options),
     ]
+    vocab_size, objectives = read_manifest(data).vocab_size, _chosen_objectives(given)
+    if options.from_ is None:
+        encoder, defaults = _new_encoder(options, data, vocab_size)
+    else:
+        encoder, defaults = _encoder_of_model(options, Path(options.from_), vocab_size, chosen=bool(objectives))
+    settings = [*defaults, *objective_settings(objectives, encoder, vocab_size=vocab_size), *given]
     task = default_pretraining_task(encoder, vocab_size=vocab_size)
     run = apply(PretrainRun(data=data, output=output, encoder=encoder, task=task), settings)
     if run.steps is None and run.minutes is None:
         run = replace(run, minutes=_DEFAULT_MINUTES)
     chosen = {} if options.architecture is None else {"architecture": f"--architecture {options.architecture}"}
     return run, origins(run, settings) | chosen
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TaskChoice:
+    objectives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Choice:
+    task: _TaskChoice = field(default_factory=_TaskChoice)
+
+
+def _chosen_objectives(given: Sequence[Setting]) -> tuple[str, ...]:
+    """The objectives that the user names; none if there are no such settings."""
+    return apply(_Choice(), [each for each in given if each.path == "task.objectives"]).task.objectives
 
 
 def _padding_setting(data: Path, encoder: EncoderConfig) -> list[Setting]:
@@ -106,8 +126,10 @@ def _new_encoder(options: PretrainOptions, data: Path, vocab_size: int) -> tuple
     ]
 
 
-def _encoder_of_model(options: PretrainOptions, model: Path, vocab_size: int) -> tuple[EncoderConfig, list[Setting]]:
-    """The encoder of ``model``, and the settings of a run that continues from it."""
+def _encoder_of_model(
+    options: PretrainOptions, model: Path, vocab_size: int, *, chosen: bool
+) -> tuple[EncoderConfig, list[Setting]]:
+    """The encoder of ``model``, and the settings of a run that continues from it, with ``chosen`` objectives or its."""
     if options.profile is not None:
         raise usage_error("--profile is for new weights, and --from has defaults of its own: give one of them.")
     folder = ModelFolder.open(model)
@@ -122,7 +144,7 @@ def _encoder_of_model(options: PretrainOptions, model: Path, vocab_size: int) ->
     return encoder, [
         *(Setting(*each, origin) for each in architecture_defaults(encoder, vocab_size=vocab_size).items()),
         *settings_of(encoder, origin, "encoder"),
-        *(Setting(*each, origin) for each in continued_settings(folder, task).items()),
+        *(Setting(*each, origin) for each in continued_settings(folder, task, chosen=chosen).items()),
         Setting("from_model", model, "--from"),
     ]
 

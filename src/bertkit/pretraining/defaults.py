@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from bertkit.config import Setting, apply
@@ -31,13 +31,28 @@ def architecture_defaults(encoder: EncoderConfig, *, vocab_size: int) -> dict[st
 
     They come from the encoder's module; those that depend on the vocabulary size come from its objectives.
     """
-    defaults = find_pretraining_defaults(encoder)
-    objectives = defaults.causal_objectives if context_of(encoder) == "causal" else defaults.objectives
+    defaults, objectives = find_pretraining_defaults(encoder), _default_objectives(encoder)
     settings: dict[str, object] = {} if objectives == PretrainingTask.objectives else {"task.objectives": objectives}
     settings |= defaults.settings
     for name in objectives:
         settings |= find_objective(name).default_settings(vocab_size)
     return settings
+
+
+def objective_settings(names: Sequence[str], encoder: EncoderConfig, *, vocab_size: int) -> list[Setting]:
+    """The settings of objectives that the user names and the encoder has not among its own, which have theirs."""
+    own = _default_objectives(encoder)
+    return [
+        Setting(path, value, f"objective {name}")
+        for name in names
+        if name not in own
+        for path, value in find_objective(name).default_settings(vocab_size).items()
+    ]
+
+
+def _default_objectives(encoder: EncoderConfig) -> tuple[str, ...]:
+    defaults = find_pretraining_defaults(encoder)
+    return defaults.causal_objectives if context_of(encoder) == "causal" else defaults.objectives
 
 
 def profile_settings(profile: Profile, encoder: EncoderConfig) -> dict[str, object]:

@@ -16,15 +16,19 @@ from bertkit.checkpoint.weights import find_weights
 from bertkit.contracts import EncoderConfig, TokenEmbedding
 from bertkit.encoder_types.architectures import find_pretraining_defaults
 from bertkit.errors import data_error, usage_error
+from bertkit.lookup import names_from_a_file
 from bertkit.model import Model
 from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.record import PretrainRun
 from bertkit.storage.checksums import sha256_of
-from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.task_types.pretraining import PretrainingTask, find_objective
 from bertkit.text.base import BaseTokenizer, extends
 
 HEAD_SHARE = 0.1
 """Share of the steps that train a new head before the encoder."""
+
+OBJECTIVES = "objectives"
+"""The key of a pre-trained model's metadata that names its objectives."""
 
 _FREE = ("vocab_size", "dropout", "attention_dropout", "initializer_range", "position_init")
 """Fields of an encoder's configuration that may differ from the model's; the vocabulary is checked by its tokens."""
@@ -49,11 +53,13 @@ def check_same_network(model: Path, own: EncoderConfig, wanted: EncoderConfig) -
             raise usage_error(f"encoder.{each.name} is {wants}; {model} has {has}, and --from keeps it.")
 
 
-def continued_settings(folder: ModelFolder, task: PretrainingTask) -> dict[str, object]:
+def continued_settings(folder: ModelFolder, task: PretrainingTask, *, chosen: bool = False) -> dict[str, object]:
     """The settings of a run that continues from a model, where they differ from the defaults of ``PretrainRun``.
 
-    The objectives are those of ``task``, the default of the encoder, that the model has heads for. If it has none of
-    them, they are the first, with a new head that is trained alone for the first tenth of the steps.
+    The objectives are those that the model was pre-trained with, or where it does not say so those of ``task``, the
+    default of the encoder, if the model has heads for them. If it has none of them, they are the first of ``task``,
+    with a new head that is trained alone for the first tenth of the steps. If the user has ``chosen`` objectives, those
+    of the model are not looked for: they may be in a package that is not installed here.
     """
     settings: dict[str, object] = {
         "batch_size": 32,
@@ -62,13 +68,24 @@ def continued_settings(folder: ModelFolder, task: PretrainingTask) -> dict[str, 
         "schedule.warmup": 0.06,
         "schedule.decay": "linear",
     }
-    present = folder.load_model(task.build_objectives, only_present=True).objectives
-    objectives = tuple(
-        name for name, kind in zip(task.objectives, task.objective_classes(), strict=True) if kind.label in present
-    )
+    names = task.objectives if chosen else _recorded_objectives(folder) or task.objectives
+    with names_from_a_file():
+        kinds = {name: find_objective(name) for name in names}
+    present = folder.load_model(
+        lambda encoder: {kind.label: kind.build(encoder, task) for kind in kinds.values()}, only_present=True
+    ).objectives
+    objectives = tuple(name for name, kind in kinds.items() if kind.label in present)
     if not objectives:
         settings["head_share"] = HEAD_SHARE
     return {**settings, "task.objectives": objectives or task.objectives[:1]}
+
+
+def _recorded_objectives(folder: ModelFolder) -> tuple[str, ...]:
+    """The objectives that the model was pre-trained with; none for a model that says nothing about them."""
+    names = folder.metadata.get(OBJECTIVES, ())
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise data_error(f"{folder.path}/bertkit.json: {OBJECTIVES} is not a list of names. Train the model again.")
+    return tuple(names)
 
 
 @torch.no_grad()

@@ -9,6 +9,7 @@ from typing import Any
 from bertkit.checkpoint import training_state as store
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.errors import DivergenceError
+from bertkit.pretraining.from_model import OBJECTIVES
 from bertkit.pretraining.job import PretrainingJob, build_pretraining_model
 from bertkit.runs import RunFolder
 from bertkit.training import sharding
@@ -75,6 +76,11 @@ def save_current_model(job: PretrainingJob, folder: Path, heldout: Mapping[str, 
         model = build_pretraining_model(job.run)
         model.load_state_dict(weights)
     if job.group.is_first:
-        metadata = {"kind": "pretrain", "steps": job.state.step, "heldout": dict(heldout)}
+        metadata = {
+            "kind": "pretrain",
+            "steps": job.state.step,
+            OBJECTIVES: list(job.run.task.objectives),
+            "heldout": dict(heldout),
+        }
         with job.state.averaged():
             save_model(folder, model, job.data.tokenizer, metadata=metadata)
