@@ -204,7 +204,7 @@ class PredictionLayer(Protocol):
 
     @property
     def prediction_head(self) -> nn.Module:
-        """From hidden states (..., H) to what an output layer reads (..., H)."""
+        """From hidden states (..., H) to what an output layer reads: (..., H), or as wide as the token embeddings."""
         ...
 
 

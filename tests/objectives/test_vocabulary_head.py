@@ -9,6 +9,8 @@ from bertkit.encoders import bert, esim
 from bertkit.errors import BertkitError
 from bertkit.objectives._vocabulary_head import find_token_embedding
 from bertkit.objectives.clm import CausalLanguageModel
+from bertkit.objectives.mlm import MaskedLanguageModel
+from bertkit.task_types.pretraining import PretrainingTask
 
 
 def test_only_states_at_labelled_positions_are_picked(padded_batch: Batch) -> None:
@@ -30,3 +32,17 @@ def test_the_output_layer_is_the_token_embedding_of_the_encoder() -> None:
     assert find_token_embedding(encoder, "mlm") is encoder.embeddings.word
     with pytest.raises(BertkitError, match=r"task\.objectives has mlm, .* Esim has no property token_embedding"):
         find_token_embedding(esim.tiny(), "mlm")
+
+
+def test_a_table_narrower_than_the_states_needs_a_layer_between_them(padded_batch: Batch) -> None:
+    """As in ALBERT, whose table of tokens is (V, E) with E < H."""
+    encoder = bert.tiny()
+    encoder.embeddings.word = nn.Embedding(99, 7)
+    width = encoder.hidden_size
+    with pytest.raises(BertkitError, match=rf"Bert is 7 wide and its states are {width}: .* from {width} to 7"):
+        find_token_embedding(encoder, "mlm")
+    layer = encoder.prediction_head = nn.Linear(width, 7)
+    states = torch.randn(4, 13, width)
+    output = EncoderOutput(hidden_states=states, pooled=states[:, 0], head=layer)
+    for kind in (MaskedLanguageModel, CausalLanguageModel):
+        assert kind.build(encoder, PretrainingTask())(output, padded_batch)["logits"].shape == (4 * 13, 99)

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Encoder, PretrainingObjective, TokenEmbedding
+from bertkit.contracts import Encoder, PredictionLayer, PretrainingObjective, TokenEmbedding
 from bertkit.errors import usage_error
 from bertkit.nn.cross_entropy import argmax_logits, sum_cross_entropy
 from bertkit.nn.packing import pad_indices
@@ -23,6 +23,13 @@ def find_token_embedding(encoder: Encoder, objective: str) -> nn.Embedding:
         raise usage_error(
             f"task.objectives has {objective}, whose output layer is the token embedding of the encoder; "
             f"{type(encoder).__name__} has no property token_embedding."
+        )
+    width = encoder.token_embedding.weight.shape[1]
+    if width != encoder.hidden_size and not isinstance(encoder, PredictionLayer):
+        raise usage_error(
+            f"task.objectives has {objective}, whose output layer is the token embedding of the encoder; that of "
+            f"{type(encoder).__name__} is {width} wide and its states are {encoder.hidden_size}: give the encoder a "
+            f"prediction_head from {encoder.hidden_size} to {width}."
         )
     return encoder.token_embedding
 

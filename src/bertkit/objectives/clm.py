@@ -58,7 +58,7 @@ class CausalLanguageModel(VocabularyHead):
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (M, V) of the labelled positions, of every position without labels; see ``pick_rows``."""
-        return {"logits": linear(self.pick_rows(states, batch), self._tied[0].weight)}
+        return {"logits": linear(states.apply_head(self.pick_rows(states, batch)), self._tied[0].weight)}
 
     def count_macs(self, batch: Batch) -> int:
         """The multiply-accumulates of the vocabulary projection, at the labelled positions."""
