@@ -36,6 +36,7 @@ def bert_of(run: PretrainRun) -> BertConfig:
 @pytest.mark.parametrize(
     ("causal", "objectives", "message"),
     [
+        (True, ("mlm", "nsp"), r"a causal encoder: give --set 'task\.objectives=\[\"clm\"\]'\."),
         (True, ("mlm", "nsp"), "task.objectives has mlm, which needs an encoder in which every token attends to all"),
         (False, ("clm",), "task.objectives has clm, which needs a causal encoder; this one is an encoder in which"),
         (True, ("clm", "nsp"), "task.objectives has nsp, which needs an encoder in which every token attends to all"),

@@ -31,7 +31,7 @@ def architecture_defaults(encoder: EncoderConfig, *, vocab_size: int) -> dict[st
 
     They come from the encoder's module; those that depend on the vocabulary size come from its objectives.
     """
-    defaults, objectives = find_pretraining_defaults(encoder), _default_objectives(encoder)
+    defaults, objectives = find_pretraining_defaults(encoder), default_objectives(encoder)
     settings: dict[str, object] = {} if objectives == PretrainingTask.objectives else {"task.objectives": objectives}
     settings |= defaults.settings
     for name in objectives:
@@ -41,7 +41,7 @@ def architecture_defaults(encoder: EncoderConfig, *, vocab_size: int) -> dict[st
 
 def objective_settings(names: Sequence[str], encoder: EncoderConfig, *, vocab_size: int) -> list[Setting]:
     """The settings of objectives that the user names and the encoder has not among its own, which have theirs."""
-    own = _default_objectives(encoder)
+    own = default_objectives(encoder)
     return [
         Setting(path, value, f"objective {name}")
         for name in names
@@ -50,7 +50,8 @@ def objective_settings(names: Sequence[str], encoder: EncoderConfig, *, vocab_si
     ]
 
 
-def _default_objectives(encoder: EncoderConfig) -> tuple[str, ...]:
+def default_objectives(encoder: EncoderConfig) -> tuple[str, ...]:
+    """The objectives of an encoder, by the names of their modules; in a causal configuration, those for it."""
     defaults = find_pretraining_defaults(encoder)
     return defaults.causal_objectives if context_of(encoder) == "causal" else defaults.objectives
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from bertkit.encoder_types import context_of, find_architecture, name_architectu
 from bertkit.errors import data_error, usage_error
 from bertkit.lookup import names_from_a_file
 from bertkit.machine.precision import Precision
+from bertkit.pretraining.defaults import default_objectives
 from bertkit.ranges import (
     BatchSize,
     LearningRate,
@@ -106,9 +108,10 @@ class PretrainRun:
         context = context_of(self.encoder)
         for name, objective in zip(self.task.objectives, self.task.objective_classes(), strict=True):
             if objective.context not in (None, context):
+                fitting = json.dumps(default_objectives(self.encoder))
                 raise usage_error(
                     f"task.objectives has {name}, which needs {_CONTEXTS[str(objective.context)]}; "
-                    f"this one is {_CONTEXTS[context]}."
+                    f"this one is {_CONTEXTS[context]}: give --set 'task.objectives={fitting}'."
                 )
         for name in ("long_phase", "long_batch_size", "long_lr", "long_warmup"):
             if getattr(self, name) not in (None, "continue") and self.long_seq_length is None:
