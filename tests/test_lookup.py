@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bertkit import lookup
-from bertkit.contracts import Objective
+from bertkit.contracts import Objective, PretrainingObjective
 from bertkit.errors import BertkitError
-from bertkit.lookup import find, list_modules, load_module, names_from_a_file, values
+from bertkit.lookup import find, find_class, list_modules, load_module, names_from_a_file, values
 
 
 def test_a_package_lists_its_public_modules() -> None:
@@ -20,12 +20,34 @@ def test_a_package_lists_its_public_modules() -> None:
 
 def test_values_of_the_users_own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lab_of_mine").mkdir()
-    (tmp_path / "lab_of_mine" / "irony.py").write_text("irony = 13\nother = 'seven'\n")
+    (tmp_path / "lab_of_mine" / "irony.py").write_text("irony = 13\ncount = 7\nother = 'seven'\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert find("tasks", "lab_of_mine.irony:irony", int) == 13
     assert find("tasks", "lab_of_mine.irony", int) == 13
-    with pytest.raises(BertkitError, match='no int named "other"'):
+    with pytest.raises(BertkitError, match=r'no int named "other"\. There are: lab_of_mine\.irony:irony, lab_of_'):
         find("tasks", "lab_of_mine.irony:other", int)
+
+
+def test_a_name_without_a_value_is_that_of_the_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lab_with").mkdir()
+    (tmp_path / "lab_with" / "entailment.py").write_text("entail = 7\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(BertkitError, match=r'no int named "entailment"\. There are: lab_with\.entailment:entail\.'):
+        find("tasks", "lab_with.entailment", int)
+
+
+def test_a_class_with_another_base_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lab_of_order").mkdir()
+    (tmp_path / "lab_of_order" / "sop.py").write_text(
+        "from bertkit.contracts import Objective\nclass SentenceOrder(Objective):\n    label = 'sop'\n"
+    )
+    (tmp_path / "lab_of_order" / "empty.py").write_text("from bertkit.contracts import Objective\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    message = r"sop\.py defines SentenceOrder; it must define one class that derives from PretrainingObjective"
+    with pytest.raises(BertkitError, match=message):
+        find_class("objectives", "lab_of_order.sop", PretrainingObjective)
+    with pytest.raises(BertkitError, match=r"empty\.py defines no class; it must define one class"):
+        find_class("objectives", "lab_of_order.empty", PretrainingObjective)
 
 
 @pytest.mark.parametrize("name", ["..", "../mlm", ".mlm", "a..b", "a.b/c", "my lab.x", "a.\u00b2"])

@@ -61,15 +61,12 @@ def load_module(package: str, name: str) -> ModuleType:
 def find_class(package: str, name: str, base: type[T]) -> type[T]:
     """The one subclass of ``base`` that the module ``name`` defines."""
     module = load_module(package, name)
-    found = [
-        each
-        for each in vars(module).values()
-        if isinstance(each, type) and issubclass(each, base) and each.__module__ == module.__name__
-    ]
-    if len(found) != 1:
-        count = "no class" if not found else " and ".join(each.__name__ for each in found)
-        raise usage_error(f"{module.__file__} defines {count}; it must define one {base.__name__}.")
-    return found[0]
+    defined = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
+    found = [each for each in defined if issubclass(each, base)]
+    if len(found) == 1:
+        return found[0]
+    names = " and ".join(each.__name__ for each in found or defined) or "no class"
+    raise usage_error(f"{module.__file__} defines {names}; it must define one class that derives from {base.__name__}.")
 
 
 def values(package: str, kind: type[T]) -> dict[str, T]:
@@ -84,10 +81,14 @@ def find(package: str, name: str, kind: type[T]) -> T:
     """The value called ``name``; for an unknown name the error lists the package."""
     module, _, attribute = name.partition(":")
     if "." in module.strip("."):
-        value = getattr(load_module(package, module), attribute or module.rpartition(".")[2], None)
+        attribute = attribute or module.rpartition(".")[2]
+        loaded = load_module(package, module)
+        value = getattr(loaded, attribute, None)
         if isinstance(value, kind):
             return value
-        raise usage_error(f'{module} has no {kind.__name__} named "{attribute}".')
+        others = [each for each in _values_of(loaded, module, kind) if ":" in each]
+        advice = f" There are: {', '.join(others)}." if others else ""
+        raise usage_error(f'{module} has no {kind.__name__} named "{attribute}".{advice}')
     if module in list_modules(package):
         found = _values_of(load_module(package, module), module, kind)
         if name in found:
