@@ -48,39 +48,31 @@ class Tokenizer(Protocol):
     @property
     def cls_id(self) -> Token:
         """The token whose state represents the row."""
-        ...
 
     @property
     def sep_id(self) -> Token:
         """The token that separates texts."""
-        ...
 
     @property
     def start_id(self) -> Token:
         """The first token of a row."""
-        ...
 
     @property
     def between_ids(self) -> Sequence[Token]:
         """The tokens between two texts."""
-        ...
 
     @property
     def end_id(self) -> Token:
         """The last token of a row."""
-        ...
 
     def encode(self, text: str) -> Tokens:
         """Tokenize one text."""
-        ...
 
     def encode_batch(self, texts: Sequence[str]) -> list[Tokens]:
         """Tokenize many texts, in parallel if the library can."""
-        ...
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text from token ids."""
-        ...
 
 
 @runtime_checkable
@@ -90,28 +82,22 @@ class SubwordTokenizer(Tokenizer, Protocol):
     @property
     def fingerprint(self) -> str:
         """A hash that is equal if and only if all texts get the same ids."""
-        ...
 
     def encode(self, text: str, *, specials: bool = False) -> Tokens:
         """Tokenize one text; with ``specials`` a special token in the text, such as [MASK], is kept as that token."""
-        ...
 
     def id_to_token(self, id: int) -> str:
         """The vocabulary entry with this id."""
-        ...
 
     @property
     def continues_word(self) -> NDArray[np.bool_]:
         """(V,) True for subwords that continue a word; whole-word masking masks them together with its beginning."""
-        ...
 
     def surface_form(self, id: int) -> tuple[str, bool]:
         """The characters of a subword without the marks of the vocabulary, and whether it continues a word."""
-        ...
 
     def save(self, folder: Path) -> None:
         """Write the files of the tokenizer into ``folder``."""
-        ...
 
 
 @runtime_checkable
@@ -122,7 +108,6 @@ class BatchSource(Protocol):
 
     def batch(self, epoch: int, indices: NDArray[np.int64]) -> Batch:
         """These examples as they are in this epoch."""
-        ...
 
 
 @runtime_checkable
@@ -131,7 +116,6 @@ class ScheduledSource(BatchSource, Protocol):
 
     def at(self, progress: float) -> BatchSource:
         """The examples when the share ``progress`` of the schedule is done, a pure function of it."""
-        ...
 
 
 @runtime_checkable
@@ -145,6 +129,10 @@ class EncoderConfig(Protocol):
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
+
+RowKind = Literal["any", "pairs", "passages", "streams"]
+"""The examples that an objective needs: pairs of segments in one row, the two halves of a text in two rows, streams in
+which each row continues the row of the batch before, or any."""
 
 Context = Literal["bidirectional", "causal", "two_directions"]
 """Which tokens the state of a token depends on: all of its row; itself and those before it; or, in one half of the
@@ -192,7 +180,6 @@ class TokenEmbedding(Protocol):
     @property
     def token_embedding(self) -> nn.Embedding:
         """The table of token embeddings, (vocabulary, H)."""
-        ...
 
 
 @runtime_checkable
@@ -205,7 +192,6 @@ class PredictionLayer(Protocol):
     @property
     def prediction_head(self) -> nn.Module:
         """From hidden states (..., H) to what an output layer reads: (..., H), or as wide as the token embeddings."""
-        ...
 
 
 @runtime_checkable
@@ -214,11 +200,9 @@ class LayerStack(Protocol):
 
     def depth(self, name: str) -> int:
         """The layer of a parameter: 0 for embeddings, 1 for the first layer, ``num_layers + 1`` above the last."""
-        ...
 
     def reinitialize_top(self, layers: int) -> None:
         """Initialise the last ``layers`` layers again, and everything above them."""
-        ...
 
 
 @runtime_checkable
@@ -232,11 +216,9 @@ class Stateful(Protocol):
 
     def state(self) -> dict[str, Tensor]:
         """What the next batch starts from."""
-        ...
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Start the next batch from ``state``; from zeros if it is empty."""
-        ...
 
 
 @runtime_checkable
@@ -245,7 +227,6 @@ class Penalized(Protocol):
 
     def l2_penalties(self) -> Mapping[str, float]:
         """Parameter -> factor: the sum of its squares times this factor is added to the loss."""
-        ...
 
 
 class Objective(nn.Module, ABC):
@@ -300,14 +281,17 @@ class Objective(nn.Module, ABC):
 class PretrainingObjective(Objective):
     """An objective whose labels are made from the text itself; ``task.objectives`` names its file.
 
-    ``context`` is what the encoder must be, None for any. ``rows`` are the examples it needs: "pairs" of segments in
-    one row, "passages", which are the two halves of a text in two rows, "streams" in which each row continues the row
-    of the batch before, or "any". With ``compares_examples`` the loss of an example depends on the others of its
-    micro-batch. ``pipeline_tag`` is Hugging Face's name for what such a model is for.
+    ``context`` is what the encoder must be, None for any. ``rows`` are the examples it needs; those of "pairs" come
+    with ``labels["nsp"]``, 0 where the second segment follows the first and 1 where it is random, and those of
+    "passages" with ``labels["passages"]``. With ``compares_examples`` the loss of an example depends on the others of
+    its micro-batch. ``pipeline_tag`` is Hugging Face's name for what such a model is for.
+
+    Labels are built in the order of ``task.objectives``, and each objective sees the input as those before it have
+    changed it. So one that corrupts the input comes last where the others are to see, and to predict, the original.
     """
 
     context: ClassVar[Context | None] = None
-    rows: ClassVar[Literal["any", "pairs", "passages", "streams"]] = "any"
+    rows: ClassVar[RowKind] = "any"
     compares_examples: ClassVar[bool] = False
     pipeline_tag: ClassVar[str] = "feature-extraction"
 
@@ -347,12 +331,10 @@ class Example(Protocol):
     @property
     def id(self) -> str:
         """The name of the example in a file of predictions."""
-        ...
 
     @property
     def label(self) -> object:
         """The gold answer, or None."""
-        ...
 
 
 E = TypeVar("E", bound=Example, default=Any)

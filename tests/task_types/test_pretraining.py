@@ -16,7 +16,9 @@ from bertkit.data.mixture import Mixture
 from bertkit.data.segment_pairs import Sampling, SegmentPair
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.objective_settings import Masking
-from bertkit.task_types.pretraining import PretrainingSource, PretrainingTask, report_data
+from bertkit.objectives.mlm import MaskedLanguageModel
+from bertkit.objectives.nsp import NextSentencePrediction
+from bertkit.task_types.pretraining import PretrainingSource, PretrainingTask, find_objective, report_data
 from bertkit.text.wordpiece import WordPiece
 
 TOKENS = sum(map(sum, DOCUMENTS))
@@ -119,3 +121,49 @@ def test_passages_and_pairs_are_not_combined() -> None:
 def test_masks_that_are_kept_do_not_change() -> None:
     with pytest.raises(BertkitError, match=r"task\.copies keeps the masks of a row, and task\.masking\.final_rate"):
         PretrainingTask(copies=10, masking=Masking(final_rate=0.1))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "message"),
+    [
+        ("label", "my.nsp", r'nsp, class NextSentencePrediction: label is "my\.nsp", which torch does not take'),
+        ("label", "train", 'label is "train", which torch does not take as the name of a head. Choose another name'),
+        ("label", None, "label is null"),
+        ("rows", "pair", 'rows is "pair". Choose one of any, pairs, passages, streams'),
+        ("context", "both", 'context is "both". Choose one of bidirectional, causal, two_directions, or None'),
+    ],
+)
+def test_an_objective_that_cannot_be_used_is_a_usage_error(
+    attribute: str, value: str | None, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NextSentencePrediction, attribute, value)
+    with pytest.raises(BertkitError, match=message) as caught:
+        PretrainingTask()
+    assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_labels_of_another_name_are_a_usage_error(source: PretrainingSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MaskedLanguageModel, "add_labels", lambda batch, *_: batch.with_labels(masked=batch.input_ids))
+    with pytest.raises(BertkitError, match='add_labels of MaskedLanguageModel gives no labels named "mlm"'):
+        source.batch(0, np.arange(3))
+
+
+def test_an_objective_sees_what_those_before_it_have_changed(
+    source: PretrainingSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the order of the list decides whether masked tokens are predicted as they were, or as they were changed."""
+
+    def shift(batch: Batch, *_: object) -> Batch:
+        changed = torch.where(batch.input_ids < TOKENS, (batch.input_ids + 1) % TOKENS, batch.input_ids)
+        return replace(batch, input_ids=changed).with_labels(nsp=torch.zeros(len(batch), dtype=torch.long))
+
+    monkeypatch.setattr(NextSentencePrediction, "add_labels", shift)
+    monkeypatch.setattr(NextSentencePrediction, "rows", "any")
+    found = {}
+    for names in (("mlm",), ("mlm", "nsp"), ("nsp", "mlm")):
+        other = copy(source)
+        other._objectives = [find_objective(name) for name in names]
+        found[names] = other.batch(0, np.arange(3)).labels["mlm"]
+    assert torch.equal(found["mlm", "nsp"], found["mlm",])
+    labelled = found["mlm",] != IGNORE
+    assert torch.equal(found["nsp", "mlm"][labelled], (found["mlm",][labelled] + 1) % TOKENS)

@@ -21,10 +21,10 @@ from tests.training.tiny_training import (
     weights_and_moments,
 )
 
-from bertkit.batch import Batch
+from bertkit.batch import Batch, LossTerm
 from bertkit.errors import BertkitError
 from bertkit.machine.precision import Precision
-from bertkit.training.fit import fit
+from bertkit.training.fit import fit, mean_loss
 from bertkit.training.optimizer import OptimizerConfig
 
 
@@ -125,6 +125,12 @@ def test_a_label_may_have_the_name_of_a_count(label: str) -> None:
     found = next(fit(renamed, Relabelled(), make_plan(), count_flops=lambda batch: 1000))
     assert (found.tokens, found.flops) == (expected.tokens, expected.flops)
     assert found.losses == {"mlm": expected.losses["mlm"], label: expected.losses["nsp"]}
+
+
+def test_a_loss_term_without_labels_is_named() -> None:
+    terms = {"order": LossTerm(torch.tensor(3.0), 7)}
+    with pytest.raises(BertkitError, match='a loss term is named "order", and labels are counted for mlm, nsp:'):
+        mean_loss(terms, {"mlm": 13, "nsp": 7})
 
 
 def test_the_reported_norm_is_the_one_before_clipping() -> None:

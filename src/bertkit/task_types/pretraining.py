@@ -5,17 +5,19 @@ Letters: B examples, T tokens.
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from bertkit.batch import IGNORE, Batch, Feature, Token, id_of
-from bertkit.contracts import Encoder, Objective, PretrainingObjective, SubwordTokenizer
+from bertkit.contracts import Context, Encoder, Objective, PretrainingObjective, RowKind, SubwordTokenizer
 from bertkit.data.features import collate, stack
 from bertkit.data.full_sentences import FullSentences
 from bertkit.data.mixture import MixedRows, Mixture, Rows
@@ -49,6 +51,8 @@ class PretrainingTask(ObjectiveSettings):
         check_ranges(self)
         if not self.objectives:
             raise usage_error('task.objectives is empty; it must name at least one, such as ["mlm"].')
+        for name in self.objectives:
+            _check_objective(name)
         labels = [objective.label for objective in self.objective_classes()]
         if len(set(labels)) != len(labels):
             raise usage_error(f"task.objectives has two objectives with the same label: {', '.join(labels)}.")
@@ -136,6 +140,23 @@ def find_objective(name: str) -> type[PretrainingObjective]:
         ) from error
 
 
+def _check_objective(name: str) -> None:
+    """Raise a usage error for an objective that cannot be a part of a model, or needs rows that there are not."""
+    kind = find_objective(name)
+    where, label = f"{name}, class {kind.__name__}:", getattr(kind, "label", None)
+    if not isinstance(label, str) or "." in label or not label or hasattr(nn.ModuleDict(), label):
+        raise usage_error(
+            f"{where} label is {json.dumps(label, default=str)}, which torch does not take as the name of a head. "
+            "Choose another name without dots."
+        )
+    if kind.rows not in get_args(RowKind):
+        raise usage_error(f'{where} rows is "{kind.rows}". Choose one of {", ".join(get_args(RowKind))}.')
+    if kind.context not in (None, *get_args(Context)):
+        raise usage_error(
+            f'{where} context is "{kind.context}". Choose one of {", ".join(get_args(Context))}, or None.'
+        )
+
+
 def list_objectives() -> list[str]:
     """The names of all pre-training objectives of bertkit; a module with an error is left out."""
     found = []
@@ -199,6 +220,11 @@ class PretrainingSource:
         rng = CounterRng(self.seed, epoch, _number_rows(indices, batch))
         for objective in self._objectives:
             batch = objective.add_labels(batch, rng, self.tokenizer, self.task)
+            if objective.label not in batch.labels:
+                raise usage_error(
+                    f"{objective.__module__}: add_labels of {objective.__name__} gives no labels named "
+                    f'"{objective.label}", which is its label.'
+                )
         return batch
 
     def at(self, progress: float) -> PretrainingSource:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from bertkit.batch import IGNORE, Batch, LossTerms
 from bertkit.contracts import BatchSource, ScheduledSource, Stateful
 from bertkit.data.batches import batch_indices, batches_in_epoch, prefetch
-from bertkit.errors import DivergenceError
+from bertkit.errors import DivergenceError, usage_error
 from bertkit.machine.memory import disable_malloc_trim
 from bertkit.machine.precision import Precision, autocast
 from bertkit.model import Model
@@ -316,6 +316,11 @@ def accumulate_gradients(
 
 def mean_loss(terms: LossTerms, counts: Mapping[str, int]) -> Tensor:
     """The weighted sum of all loss terms, each divided by its count. BERT's weights are all 1 (paper, section A.2)."""
+    if unknown := [name for name in terms if name not in counts]:
+        raise usage_error(
+            f'a loss term is named "{unknown[0]}", and labels are counted for {", ".join(counts)}: an objective names '
+            "its loss term after its label."
+        )
     return torch.stack([term.weight * term.sum.float() / max(1, counts[name]) for name, term in terms.items()]).sum()
 
 
