@@ -108,6 +108,25 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_the_objective_replaces_no_special_token(outside: Path, tmp_path: Path) -> None:
+    code = """
+import numpy as np, torch
+from bertkit.batch import IGNORE, Batch
+from bertkit.rng import CounterRng
+from bertkit.text import wordpiece
+from my_lab.replaced import ReplacedTokenDetection
+tokenizer = wordpiece.train(["river stone early garden"] * 9, vocab_size=37)
+ids = torch.tensor([tokenizer.cls_id, *range(5, 25), tokenizer.sep_id]).repeat(41, 1)
+real = torch.ones_like(ids, dtype=torch.bool)
+batch = Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=real, labels={})
+found = ReplacedTokenDetection.add_labels(batch, CounterRng(1, 0, np.arange(41)), tokenizer, None)
+assert torch.equal(found.input_ids[:, [0, -1]], ids[:, [0, -1]])
+assert (found.labels["replaced"][:, [0, -1]] == IGNORE).all()
+assert 0.05 < (found.labels["replaced"][:, 1:-1] == 1).float().mean() < 0.25
+"""
+    run(["-c", code], tmp_path, PACKAGE.parent, outside)
+
+
 def run(arguments: list[str], folder: Path, *paths: Path) -> str:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
     environment.pop("BERTKIT_DATA", None)
