@@ -39,7 +39,11 @@ def test_a_table_narrower_than_the_states_needs_a_layer_between_them(padded_batc
     encoder = bert.tiny()
     encoder.embeddings.word = nn.Embedding(99, 7)
     width = encoder.hidden_size
-    with pytest.raises(BertkitError, match=rf"Bert is 7 wide and its states are {width}: .* from {width} to 7"):
+    message = rf"Bert is 7 wide and the states before it are {width}: give .* from {width} to 7"
+    with pytest.raises(BertkitError, match=message):
+        find_token_embedding(encoder, "mlm")
+    encoder.prediction_head = nn.Linear(width, width)
+    with pytest.raises(BertkitError, match=message):
         find_token_embedding(encoder, "mlm")
     layer = encoder.prediction_head = nn.Linear(width, 7)
     states = torch.randn(4, 13, width)

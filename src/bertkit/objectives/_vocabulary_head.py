@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -25,13 +26,22 @@ def find_token_embedding(encoder: Encoder, objective: str) -> nn.Embedding:
             f"{type(encoder).__name__} has no property token_embedding."
         )
     width = encoder.token_embedding.weight.shape[1]
-    if width != encoder.hidden_size and not isinstance(encoder, PredictionLayer):
+    if width != encoder.hidden_size and width != (read := _read_width(encoder)):
         raise usage_error(
             f"task.objectives has {objective}, whose output layer is the token embedding of the encoder; that of "
-            f"{type(encoder).__name__} is {width} wide and its states are {encoder.hidden_size}: give the encoder a "
+            f"{type(encoder).__name__} is {width} wide and the states before it are {read}: give the encoder a "
             f"prediction_head from {encoder.hidden_size} to {width}."
         )
     return encoder.token_embedding
+
+
+@torch.no_grad()
+def _read_width(encoder: Encoder) -> int:
+    """The width of the states that an output layer reads: the encoder's, or those of its prediction layer."""
+    if not isinstance(encoder, PredictionLayer):
+        return encoder.hidden_size
+    device = next(encoder.parameters()).device
+    return int(encoder.prediction_head(torch.zeros(1, encoder.hidden_size, device=device)).shape[-1])
 
 
 class VocabularyHead(PretrainingObjective):
