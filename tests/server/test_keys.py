@@ -23,6 +23,7 @@ def test_a_key_is_found_in_every_form() -> None:
         assert keys.allow(header)
     for header in ("", "Bearer", "Bearer correct-hors", "Basic ???", f"Basic {base64.b64encode(b'x:y').decode()}"):
         assert not keys.allow(header)
+    assert not keys.allow("Basic schlüssel".encode().decode("latin-1"))
     assert ApiKeys().allow("")
     for sent in ("Bearer schlüssel", f"Basic {base64.b64encode('x:schlüssel'.encode()).decode()}"):
         header = sent.encode().decode("latin-1")  # as the server has it

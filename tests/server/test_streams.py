@@ -14,6 +14,7 @@ import pytest
 from tests.server.running import post, running
 
 from bertkit.server import streams
+from bertkit.server.keys import ApiKeys
 from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
@@ -136,6 +137,17 @@ def test_a_stream_counts_as_a_running_request(loaded: list[ServedModel]) -> None
             assert httpx2.post(f"{server.address}/stream", content=b'"a"', headers=HEADERS).status_code == 429
         wait_until(lambda: server.service.state.running == 0)
         assert "result" in send(server, b'"a river"')[0]
+
+
+def test_a_stream_that_is_refused_holds_nothing(loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(loaded[:1], keys=ApiKeys(("correct-horse",))) as server:
+        headers = {**HEADERS, "authorization": "Basic ü"}
+        encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+        for status in (401, 500):
+            reply = httpx2.post(f"{server.address}/stream", content=b'"a"', headers=encoded)
+            assert (reply.status_code, reply.headers["content-type"]) == (status, "application/json")
+            wait_until(lambda: server.service.state.running == 0)
+            monkeypatch.setattr(server.service.keys, "allow", lambda header: 1 / 0)
 
 
 def test_few_bytes_are_read_ahead(loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,15 +81,10 @@ class Endpoint:
             if self.record is None:
                 return _reply(await self.handle(call, None))
             return await self._read_and_answer(call, receive)
-        except ServerError as error:
-            return self.error_reply(error)
-        except TimeoutError:
-            return self.error_reply(ServerError(504, "the request was not answered in time", retry_after=1.0))
-        except (ClientLeftError, asyncio.CancelledError):
+        except ClientLeftError:
             raise
         except Exception as error:
-            log_error(call, error)
-            return self.error_reply(ServerError(500, "internal error"))
+            return self.explain(call, error)
 
     async def _read_and_answer(self, call: Call, receive: Receive) -> Reply:
         service = call.service
@@ -116,7 +111,16 @@ class Endpoint:
             raise ServerError(503, "the server is stopping", retry_after=1.0, close=True)
         call.enter()
 
-    def error_reply(self, error: ServerError) -> Reply:
+    def explain(self, call: Call, error: Exception) -> Reply:
+        """The answer to a request that failed; an error of the server itself goes to the log."""
+        if isinstance(error, TimeoutError):
+            error = ServerError(504, "the request was not answered in time", retry_after=1.0)
+        if not isinstance(error, ServerError):
+            log_error(call, error)
+            error = ServerError(500, "internal error")
+        return self._error_reply(error)
+
+    def _error_reply(self, error: ServerError) -> Reply:
         """An error in the form of the protocol."""
         return Reply(ENCODER.encode(error.body(self.dialect)), JSON, error.status, error.headers())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 from pathlib import Path
@@ -61,6 +60,6 @@ def _key_in(authorization: str) -> str:
         case "basic":
             try:
                 return base64.b64decode(rest, validate=True).decode("utf-8").partition(":")[2]
-            except (binascii.Error, UnicodeDecodeError):
+            except ValueError:  # no base64, not ASCII, or not UTF-8 inside
                 return ""
     return authorization.strip()

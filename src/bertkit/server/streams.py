@@ -48,39 +48,36 @@ class StreamEndpoint(Endpoint):
         """Answer line by line."""
         begin = time.monotonic()
         call = start_call(scope, begin)
-        identity = ("x-request-id", call.request_id)
-        state = call.service.state
+        state, status = call.service.state, CLIENT_LEFT
         state.running += 1
+        try:
+            status = await self._answer_stream(call, receive, send)
+        except ClientLeftError:
+            pass
+        finally:
+            state.running -= 1
+            call.leave()
+        observe(call, status, time.monotonic() - begin)
+        log_request(call, status, time.monotonic() - begin)
+
+    async def _answer_stream(self, call: Call, receive: Receive, send: Send) -> int:
+        """Send the answers, or why there are none; the status."""
         try:
             self.admit(call)
             check_content_type(call.headers, self.accepts)
             call.find_model(call.query.get("model"))
-            if state.running > call.service.limits.requests:
+            if call.service.state.running > call.service.limits.requests:
                 raise overloaded(1.0)
-        except ServerError as error:
-            state.running -= 1
-            await send_reply(send, self.error_reply(error), [identity])
-            _finish(call, error.status, begin)
-            return
-        status = _OK
-        try:
-            headers = [(b"content-type", NDJSON.encode()), (b"x-request-id", call.request_id.encode())]
-            await send({"type": "http.response.start", "status": _OK, "headers": headers})
-            async for line in _answer_lines(call, read_lines(call, receive)):
-                await send({"type": "http.response.body", "body": line, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
-        except ClientLeftError:
-            status = CLIENT_LEFT
-        finally:
-            state.running -= 1
-            call.leave()
-        _finish(call, status, begin)
-
-
-def _finish(call: Call, status: int, begin: float) -> None:
-    call.leave()
-    observe(call, status, time.monotonic() - begin)
-    log_request(call, status, time.monotonic() - begin)
+        except Exception as error:
+            reply = self.explain(call, error)
+            await send_reply(send, reply, [("x-request-id", call.request_id)])
+            return reply.status
+        headers = [(b"content-type", NDJSON.encode()), (b"x-request-id", call.request_id.encode())]
+        await send({"type": "http.response.start", "status": _OK, "headers": headers})
+        async for line in _answer_lines(call, read_lines(call, receive)):
+            await send({"type": "http.response.body", "body": line, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+        return _OK
 
 
 async def read_lines(call: Call, receive: Receive) -> AsyncIterator[bytes | ServerError]:
