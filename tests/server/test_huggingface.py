@@ -324,6 +324,15 @@ def test_windows_that_cannot_be_or_are_too_many_are_refused(
     assert (reply.status_code, reply.json()["field"]) == (422, field)
 
 
+@pytest.mark.parametrize(("name", "most"), [("top_k", 100), ("max_answer_len", 1000)])
+def test_candidates_for_an_answer_are_limited(server: Server, name: str, most: int) -> None:
+    inputs = {"question": "who ran", "context": "the river ran"}
+    path = "/models/questions/pipeline/question-answering"
+    assert post(server, path, {"inputs": inputs, "parameters": {name: most}}).status_code == 200
+    reply = post(server, path, {"inputs": inputs, "parameters": {name: most + 1}})
+    assert (reply.status_code, reply.json()["field"]) == (422, f"parameters.{name}")
+
+
 def test_an_answer_that_would_be_too_large_is_refused(server: Server) -> None:
     body = {"inputs": "[MASK] " * 3 + "a" * 100_000, "parameters": {"top_k": 90}}
     reply = post(server, "/models/words/pipeline/fill-mask", body)

@@ -49,6 +49,14 @@ def test_tokens_and_what_is_cut_off_are_counted(loaded: list[ServedModel]) -> No
     assert np.shape(result.outputs[0]["logits"]) == (3,)
 
 
+def test_decoding_may_be_ended_before_each_text(loaded: list[ServedModel]) -> None:
+    model = next(each for each in loaded if each.name == "reviews")
+    looks: list[int] = []
+    encoded = model.predictions.encode([model.text_input("river")] * 3)
+    model.predictions.run(encoded, lambda: looks.append(1))
+    assert len(looks) == 4  # before the one batch of the model, and before each text
+
+
 def test_a_real_encoder_makes_vectors_only(minilm: Path) -> None:
     model = ServedModel("minilm", load(minilm))
     assert (model.tasks, model.task) == (("feature-extraction",), None)

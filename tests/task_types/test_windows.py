@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 import numpy as np
 import pytest
 
@@ -55,7 +58,7 @@ def test_answers_begin_in_the_context_end_after_their_start_and_are_short() -> N
     own[-1] = False
     rng = np.random.default_rng(13)
     output = {"start": rng.normal(size=13), "end": rng.normal(size=13)}  # two positions of padding
-    found = find_candidates([feature], [output], [own], n_best=20, longest=3)
+    found = list(find_candidates([feature], [output], [own], n_best=20, longest=3))
     pairs = {(start, end) for start in range(3, 10) for end in range(start, min(start + 3, 10))}
     assert {(each.start, each.end) for each in found} == pairs
     scores = [output["start"][each.start] + output["end"][each.end] for each in found]
@@ -73,5 +76,13 @@ def test_an_answer_begins_where_its_window_has_most_context() -> None:
     sure = {"start": np.array([0.0, 0, 0, 0, 5, 0, 0]), "end": np.array([0.0, 0, 0, 0, 5, 0, 0])}
     features = [window(2, 4), window(2, 4)]
     owned = [np.arange(7) == 3, np.isin(np.arange(7), (4, 5))]
-    best = find_candidates(features, [sure, sure], owned, n_best=20, longest=30)[0]
+    best = next(find_candidates(features, [sure, sure], owned, n_best=20, longest=30))
     assert (best.window, best.start, best.end) == (1, 4, 4)
+
+
+def test_candidates_are_made_one_by_one() -> None:
+    """Millions of them, of which a few are looked at, held up a server for a minute."""
+    output, own = {name: np.zeros(402) for name in ("start", "end")}, np.arange(402) >= 2
+    found = find_candidates([window(2, 400)] * 9, [output] * 9, [own] * 9, n_best=400, longest=400)
+    assert isinstance(found, Iterator)
+    assert [(each.window, each.start, each.end) for each in islice(found, 2)] == [(0, 2, 2), (0, 2, 3)]

@@ -167,6 +167,7 @@ class Predictions:
         rows = iter(self._model.run(self._model.pipeline.task_model, features, check))
         results = []
         for each in inputs:
+            check()
             (task, example), own = each.content
             outputs = list(islice(rows, len(own)))
             results.append(TaskResult(task.decode(example, own, outputs), outputs))

@@ -96,16 +96,17 @@ class Question(Struct, forbid_unknown_fields=True):
 class QuestionParameters(Parameters):
     """Lengths are in tokens. ``doc_stride`` is the overlap of two windows.
 
-    Answers begin and end where tokens do, whatever ``align_to_words`` says.
+    Answers begin and end where tokens do, whatever ``align_to_words`` says. ``top_k`` and ``max_answer_len`` are
+    bounded, because every window has ``top_k`` squared candidates.
     """
 
     align_to_words: bool | None = None
     doc_stride: Count | None = None
     handle_impossible_answer: bool | None = None
-    max_answer_len: Count | None = None
+    max_answer_len: Annotated[int, Meta(ge=1, le=1000)] | None = None
     max_question_len: Count | None = None
     max_seq_len: Count | None = None
-    top_k: Count | None = None
+    top_k: Annotated[int, Meta(ge=1, le=100)] | None = None
 
 
 class QuestionRequest(Request):

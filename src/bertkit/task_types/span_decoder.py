@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -116,7 +116,7 @@ def gain_of_answering(example: SpanExample, prediction: SpanPrediction) -> float
 
 
 def _distinct(
-    example: SpanExample, features: Sequence[Feature], candidates: Sequence[Candidate], count: int
+    example: SpanExample, features: Sequence[Feature], candidates: Iterable[Candidate], count: int
 ) -> list[tuple[float, int, int]]:
     """(score, first and last character) of the best ``count`` candidates with different texts."""
     found: dict[str, tuple[float, int, int]] = {}

@@ -9,7 +9,7 @@ the most context on its shorter side (google-research/bert ``run_squad.py``, ``c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -81,13 +81,13 @@ def find_candidates(
     *,
     n_best: int,
     longest: int,
-) -> list[Candidate]:
+) -> Iterator[Candidate]:
     """Spans of at most ``longest`` tokens between the ``n_best`` starts and ends of each window.
 
     The best come first, equal ones in the order of windows, starts and ends. ``owned`` (T,) is True for the tokens of a
     window where a span may begin: those that are predicted in it. A span may end at any token of the context.
     """
-    found: list[Candidate] = []
+    places, scores = [], []
     for window, (feature, output, own) in enumerate(zip(features, outputs, owned, strict=True)):
         size = len(feature)
         starts, ends = (_highest(output[name][:size], n_best) for name in ("start", "end"))
@@ -97,10 +97,18 @@ def find_candidates(
         lengths = ends[None, :] - starts[:, None] + 1
         allowed = (lengths > 0) & (lengths <= longest) & own[starts][:, None]
         allowed &= (ends >= first)[None, :] & (ends <= last)[None, :]
-        for row, column in np.argwhere(allowed):
-            start, end = int(starts[row]), int(ends[column])
-            found.append(Candidate(float(output["start"][start]) + float(output["end"][end]), window, start, end))
-    return sorted(found, key=lambda each: -each.score)
+        rows, columns = np.nonzero(allowed)
+        start, end = starts[rows], ends[columns]
+        places.append(np.stack([np.full_like(start, window), start, end], axis=1))
+        scores.append(output["start"][start].astype(np.float64) + output["end"][end])
+    return _sort(np.concatenate(scores), np.concatenate(places)) if scores else iter(())
+
+
+def _sort(scores: NDArray[np.float64], places: NDArray[np.int64]) -> Iterator[Candidate]:
+    """The candidates one by one: of 400 windows with 100 starts and ends each there may be millions."""
+    for number in np.argsort(-scores, kind="stable"):
+        window, start, end = places[number].tolist()
+        yield Candidate(float(scores[number]), window, start, end)
 
 
 def _highest(scores: NDArray[np.floating], count: int) -> NDArray[np.int64]:
