@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import threading
+from urllib.parse import urlsplit
 
 import pytest
 from tests.server.running import get, post, running
@@ -70,3 +73,28 @@ def test_a_request_has_a_deadline(loaded: list[ServedModel], monkeypatch: pytest
             assert (reply.status_code, reply.json()["error_type"]) == (504, "Timeout")
             may_run.set()
         assert server.service.state.running == 0
+
+
+def test_large_answers_that_nobody_reads_are_limited(loaded: list[ServedModel]) -> None:
+    body = {"inputs": ["a"] * 4096}
+    content = json.dumps(body).encode()
+    with running(loaded[:1], Limits(unsent_bytes=1_500_000)) as server:
+        server.listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        state = server.service.state
+        with socket.socket() as reader:
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            reader.settimeout(20)
+            address = urlsplit(server.address)
+            reader.connect((address.hostname, address.port))
+            head = b"POST /embed HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+            reader.sendall(head % len(content) + content)
+            assert reader.recv(1000).startswith(b"HTTP/1.1 200")
+            assert 750_000 < state.unsent < 1_500_000
+            refused = post(server, "/embed", body)
+            assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+            assert post(server, "/embed", {"inputs": "a"}).status_code == 200
+        while state.unsent:
+            pass
+        whole = post(server, "/embed", body)
+        assert (whole.status_code, len(whole.json())) == (200, 4096)
+        assert state.unsent == 0

@@ -30,8 +30,11 @@ from bertkit.task_types import (
 )
 from bertkit.task_types.text_task import mean_output
 
-_ANSWER_CHARACTERS = 10_000_000
-"""The most characters of the texts that the candidates for masks complete."""
+_ANSWER_CHARACTERS = 2_000_000
+"""The most characters of an answer with candidates for masks: as many as a body may have."""
+
+_CANDIDATE_CHARACTERS = 100
+"""What a candidate has in JSON beside the text that it completes."""
 
 _MOST_CHOICES = 64
 """All choices of a prompt are computed in one batch."""
@@ -117,7 +120,8 @@ async def fill_masks(
             raise invalid(f"not one token of the vocabulary each: {names}", "parameters.targets")
         candidates = tuple({id: None for id in found.values() if id is not None})
     count = min(count, tokenizer.vocab_size if candidates is None else len(candidates))
-    if text.count(mask) * count * len(text) > _ANSWER_CHARACTERS:  # every candidate comes with its whole text
+    # Every candidate comes with its whole text.
+    if text.count(mask) * count * (len(text) + _CANDIDATE_CHARACTERS) > _ANSWER_CHARACTERS:
         raise invalid(f"the answer has more than {_ANSWER_CHARACTERS:,} characters: ask for less", "parameters.top_k")
     (masks,) = await call.run(model, model.fillings, [FillInput(text, count, candidates)], field="inputs")
     return list(masks)

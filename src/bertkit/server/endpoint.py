@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from starlette.types import Receive, Scope, Send
 
-from bertkit.server.call import Call
+from bertkit.server.call import LARGE_ANSWER, Call
 from bertkit.server.errors import Dialect, ServerError, overloaded
 from bertkit.server.logs import log_error, log_request
 from bertkit.server.reading import JSON, ClientLeftError, decode
@@ -79,8 +79,11 @@ class Endpoint:
         try:
             self.admit(call)
             if self.record is None:
-                return _reply(await self.handle(call, None))
-            return await self._read_and_answer(call, receive)
+                reply = _reply(await self.handle(call, None))
+            else:
+                reply = await self._read_and_answer(call, receive)
+            call.hold(len(reply.body))
+            return reply
         except ClientLeftError:
             raise
         except Exception as error:
@@ -171,12 +174,16 @@ def _reply(answer: object) -> Reply:
 
 
 async def send_reply(send: Send, reply: Reply, more: list[tuple[str, str]]) -> None:
-    """Send a whole answer, with ``more`` headers."""
+    """Send a whole answer, with ``more`` headers; a large one until the client has read nearly all of it."""
     headers = [("content-type", reply.content_type), ("content-length", str(len(reply.body)))]
     headers += [*(reply.headers or {}).items(), *more]
     encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
     await send({"type": "http.response.start", "status": reply.status, "headers": encoded})
-    await send({"type": "http.response.body", "body": reply.body})
+    large = len(reply.body) > LARGE_ANSWER
+    await send({"type": "http.response.body", "body": reply.body, "more_body": large})
+    if large:
+        await asyncio.sleep(0)  # now MergedWrites gives the socket what it has
+        await send({"type": "http.response.body", "body": b""})  # uvicorn waits until there is room
 
 
 def _usage_headers(call: Call, seconds: float) -> list[tuple[str, str]]:

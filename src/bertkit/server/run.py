@@ -28,14 +28,17 @@ _GRACE_CHECK_SECONDS = 0.05
 
 
 class Server:
-    """A service at the URL ``address``. ``grace`` are the seconds that running requests have after a signal."""
+    """A service at the URL ``address``, where ``listener`` listens.
+
+    ``grace`` are the seconds that running requests have after a signal.
+    """
 
     def __init__(
         self, service: Service, listener: socket.socket, *, grace: float, cors_origins: Sequence[str] = ()
     ) -> None:
         self.service = service
         self.grace = grace
-        self._listener = listener
+        self.listener = listener
         host, port = listener.getsockname()[:2]
         self.address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         config = uvicorn.Config(
@@ -74,7 +77,7 @@ class Server:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, self.stop)
-        serving = asyncio.create_task(self._uvicorn.serve(sockets=[self._listener]))
+        serving = asyncio.create_task(self._uvicorn.serve(sockets=[self.listener]))
         try:
             await asyncio.to_thread(self.service.start)
             started()

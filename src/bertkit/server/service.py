@@ -31,7 +31,7 @@ class State:
     """``warm`` when every model has run once, ``stopping`` after a signal.
 
     ``open`` counts accepted requests, ``running`` those whose body has arrived, ``explanations`` those for the page of
-    saliency.
+    saliency, and ``unsent`` the bytes of large answers that are being sent.
     """
 
     warm: bool = False
@@ -39,6 +39,7 @@ class State:
     open: int = 0
     running: int = 0
     explanations: int = 0
+    unsent: int = 0
     begun: float = 0.0
 
 
