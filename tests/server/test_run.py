@@ -8,14 +8,16 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import httpx2
 import pytest
-from tests.server.running import get, running
+from tests.server.running import get, post, running
 
 from bertkit.errors import BertkitError
-from bertkit.server.models import ServedModel
+from bertkit.server.models import Embeddings, ServedModel
 from bertkit.server.run import is_loopback, listen
 
 
@@ -43,6 +45,26 @@ def test_running_requests_finish_after_a_stop(loaded: list[ServedModel]) -> None
         server.stop()
     with pytest.raises(httpx2.TransportError):
         get(server, "/ready")
+
+
+def test_requests_that_do_not_finish_in_time_are_told_so(
+    loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_run, replies = threading.Event(), []
+    with running(loaded[:1], grace=0.3) as server, monkeypatch.context() as patch:
+        patch.setattr(Embeddings, "run", lambda *arguments: may_run.wait(20) and [])
+        asking = threading.Thread(target=lambda: replies.append(post(server, "/embed", {"inputs": "a"})))
+        asking.start()
+        while not server.service.state.running:
+            pass
+        begin = time.monotonic()
+        server.stop()
+        asking.join(10)
+        seconds = time.monotonic() - begin
+        may_run.set()
+    (reply,) = replies
+    assert (reply.status_code, reply.json()["error"]) == (503, "the server is stopping")
+    assert seconds < 1.3
 
 
 def test_a_port_that_is_taken_is_one_line() -> None:

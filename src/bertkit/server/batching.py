@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bertkit.server.errors import ServerError, overloaded
+from bertkit.server.errors import ServerError, overloaded, stopping
 from bertkit.server.jobs import AbandonedError, Encoded, Job, TooLongError
 from bertkit.server.limits import Limits
 
@@ -94,7 +94,7 @@ class Batcher:
                 self._run(batch)
             self._active = [job for job in self._active if job.waiting and not job.future.done()]
         for job in (*self._arrived, *self._active):
-            _fail(job, _stopping())
+            _fail(job, stopping())
 
     def _admit(self) -> bool:
         """Wait for work, and tokenize what has arrived; False at the end."""
@@ -157,7 +157,7 @@ class Batcher:
             results = list(zip(batch, jobs[0].operation.run(inputs, partial(self._check, jobs)), strict=True))
         except AbandonedError:
             for job in jobs:
-                _fail(job, _stopping() if self._abandoned else _too_late())
+                _fail(job, stopping() if self._abandoned else _too_late())
             return
         except Exception as error:
             if len(jobs) > 1:  # find out which request it was: the others are not to suffer
@@ -212,10 +212,6 @@ def _count_padded(inputs: Sequence[Encoded]) -> int:
 
 def _too_late() -> ServerError:
     return ServerError(504, "the request was not answered in time", retry_after=1.0)
-
-
-def _stopping() -> ServerError:
-    return ServerError(503, "the server is stopping", retry_after=1.0)
 
 
 def _refuse_truncated(job: Job) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from starlette.types import Receive, Scope, Send
 
 from bertkit.server.call import LARGE_ANSWER, Call
-from bertkit.server.errors import Dialect, ServerError, overloaded
+from bertkit.server.errors import Dialect, ServerError, overloaded, stopping
 from bertkit.server.logs import log_error, log_request
 from bertkit.server.reading import JSON, ClientLeftError, decode
 from bertkit.server.service import Service
@@ -86,6 +86,8 @@ class Endpoint:
             return reply
         except ClientLeftError:
             raise
+        except asyncio.CancelledError:  # the time that running requests have after a signal is over
+            return self._error_reply(stopping())
         except Exception as error:
             return self.explain(call, error)
 
@@ -111,7 +113,7 @@ class Endpoint:
         if not service.keys.allow(call.headers.get("authorization", "")):
             raise ServerError(401, "the API key is missing or wrong", close=True)
         if service.state.stopping:
-            raise ServerError(503, "the server is stopping", retry_after=1.0, close=True)
+            raise stopping()
         call.enter()
 
     def explain(self, call: Call, error: Exception) -> Reply:

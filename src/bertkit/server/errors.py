@@ -103,3 +103,8 @@ def unable(message: str) -> ServerError:
 def overloaded(seconds: float) -> ServerError:
     """More requests than the server takes (429); it expects to have room after ``seconds``."""
     return ServerError(429, "Model is overloaded", retry_after=seconds)
+
+
+def stopping() -> ServerError:
+    """The server has had a signal to stop (503)."""
+    return ServerError(503, "the server is stopping", retry_after=1.0, close=True)

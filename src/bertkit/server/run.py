@@ -25,6 +25,8 @@ from bertkit.server.service import Service, describe_models, load_models
 
 _BACKLOG = 2048
 _GRACE_CHECK_SECONDS = 0.05
+_REFUSAL_SECONDS = 0.5
+"""For telling those whose requests did not finish in time."""
 
 
 class Server:
@@ -52,7 +54,7 @@ class Server:
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=60,
-            timeout_graceful_shutdown=max(1, round(grace)),
+            timeout_graceful_shutdown=1,  # for what remains to be sent
             backlog=_BACKLOG,
         )
         self._uvicorn = _WithoutSignals(config)
@@ -92,10 +94,19 @@ class Server:
         state = self.service.state
         while not state.stopping:
             await asyncio.sleep(_GRACE_CHECK_SECONDS)
+        if not await self._wait_for_requests(self.grace):
+            self.service.batcher.abandon()
+            for task in self._uvicorn.server_state.tasks:
+                task.cancel()  # see Endpoint: the answer is 503
+            await self._wait_for_requests(_REFUSAL_SECONDS)
+
+    async def _wait_for_requests(self, seconds: float) -> bool:
+        """Whether no request is open any more within ``seconds``."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self.grace):
-                while state.open:
+            async with asyncio.timeout(seconds):
+                while self.service.state.open:
                     await asyncio.sleep(_GRACE_CHECK_SECONDS)
+        return not self.service.state.open
 
 
 def serve(options: ServeOptions) -> None:

@@ -54,6 +54,8 @@ class StreamEndpoint(Endpoint):
             status = await self._answer_stream(call, receive, send)
         except ClientLeftError:
             pass
+        except asyncio.CancelledError:  # the grace is over: the connection is closed without the end of the answer
+            status = 503
         finally:
             state.running -= 1
             call.leave()
