@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import time
 from collections.abc import Iterator
@@ -76,6 +77,23 @@ def test_a_client_that_does_not_read_is_cut_off(strict: Server) -> None:
                 time.sleep(0.01)
         assert time.monotonic() - begin < 20
     assert get(strict, "/health").status_code == 200
+
+
+def test_a_client_that_reads_slowly_gets_all(strict: Server) -> None:
+    strict.listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    content = json.dumps({"inputs": ["a"] * 1500}).encode()
+    head = b"POST /embed HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(content)
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(10)
+        connection.connect(("127.0.0.1", int(strict.address.rpartition(":")[2])))
+        connection.sendall(head + content)
+        begin, answer = time.monotonic(), b""
+        while part := connection.recv(4096):
+            answer += part
+            time.sleep(0.01)
+    assert time.monotonic() - begin > 0.9  # several times the limit
+    assert len(json.loads(answer.partition(b"\r\n\r\n")[2])) == 1500
 
 
 def test_a_header_without_end_is_refused_by_its_length(server: Server) -> None:

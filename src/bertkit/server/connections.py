@@ -17,9 +17,9 @@ class LimitedProtocol(HttpToolsProtocol):
     """HTTP with absolute deadlines; the body has its own, in ``reading``.
 
     A connection on which no complete header arrives within ``header_seconds`` is closed, whether the client is silent
-    or sends a byte per second, and so is one whose header is longer than 64 KB. One whose client leaves sent
-    bytes unread for ``write_seconds`` is cut off. Between two requests the keep-alive time of uvicorn applies. A client
-    that closes its sending half counts as gone.
+    or sends a byte per second, and so is one whose header is longer than 64 KB. One whose client reads nothing of
+    what was sent for ``write_seconds`` is cut off. Between two requests the keep-alive time of uvicorn applies. A
+    client that closes its sending half counts as gone.
     """
 
     limits = Limits()
@@ -30,6 +30,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._header_timer: asyncio.TimerHandle | None = None
         self._header_bytes = 0
         self._write_timer: asyncio.TimerHandle | None = None
+        self._unread_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the deadline of the first header."""
@@ -80,7 +81,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """Start the deadline for reading what was sent."""
         super().pause_writing()
-        self._write_timer = self.loop.call_later(self.limits.write_seconds, self.transport.abort)
+        self._start_write_timer()
 
     def resume_writing(self) -> None:
         """End that deadline."""
@@ -100,6 +101,16 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._header_timer is not None:
             self._header_timer.cancel()
             self._header_timer = None
+
+    def _start_write_timer(self) -> None:
+        self._unread_bytes = self.transport.get_write_buffer_size()
+        self._write_timer = self.loop.call_later(self.limits.write_seconds, self._end_unread_connection)
+
+    def _end_unread_connection(self) -> None:
+        if self.transport.get_write_buffer_size() < self._unread_bytes:
+            self._start_write_timer()  # the client is slow, but it reads
+        else:
+            self.transport.abort()
 
     def _end_write_timer(self) -> None:
         if self._write_timer is not None:
@@ -174,6 +185,10 @@ class MergedWrites(asyncio.Transport):
     def resume_reading(self) -> None:
         """Receive again."""
         self._transport.resume_reading()
+
+    def get_write_buffer_size(self) -> int:
+        """The bytes that the socket has not taken yet."""
+        return self._transport.get_write_buffer_size() + sum(map(len, self._parts))
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Of the socket, such as its addresses."""
