@@ -21,7 +21,10 @@ LARGE_ANSWER = 65_536
 
 @dataclass(slots=True)
 class Usage:
-    """What a request needed: inputs, characters, tokens, and what was cut off; times in seconds."""
+    """What a request needed: inputs, characters, tokens, and what was cut off; times in seconds.
+
+    Parts of a request are worked on side by side, so its times are those of the part that took longest.
+    """
 
     inputs: int = 0
     characters: int = 0
@@ -35,7 +38,8 @@ class Usage:
     def add(self, other: Usage) -> None:
         """Count what a part of the request needed."""
         for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+            both = getattr(self, each.name), getattr(other, each.name)
+            setattr(self, each.name, max(both) if each.name.endswith("_seconds") else sum(both))
 
 
 @dataclass(slots=True)
@@ -129,14 +133,17 @@ class Call:
         return results
 
     def _count(self, job: Job) -> None:
-        usage = self.usage
-        usage.inputs += len(job.inputs)
-        usage.tokens += sum(each.num_tokens for each in job.encoded)
-        usage.truncated_inputs += sum(each.num_truncated > 0 for each in job.encoded)
-        usage.truncated_tokens += sum(each.num_truncated for each in job.encoded)
-        usage.tokenization_seconds += job.tokenization_seconds
-        usage.queue_seconds += job.queue_seconds
-        usage.inference_seconds += job.inference_seconds
+        self.usage.add(
+            Usage(
+                inputs=len(job.inputs),
+                tokens=sum(each.num_tokens for each in job.encoded),
+                truncated_inputs=sum(each.num_truncated > 0 for each in job.encoded),
+                truncated_tokens=sum(each.num_truncated for each in job.encoded),
+                tokenization_seconds=job.tokenization_seconds,
+                queue_seconds=job.queue_seconds,
+                inference_seconds=job.inference_seconds,
+            )
+        )
 
 
 def _explain_length(error: TooLongError, place: str) -> ServerError:
