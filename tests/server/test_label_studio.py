@@ -6,7 +6,7 @@ import pytest
 from tests.server.running import post
 
 from bertkit.server.errors import ServerError
-from bertkit.server.label_studio import read_names
+from bertkit.server.label_studio import read_controls
 from bertkit.server.run import Server
 
 SPANS = '<View><Labels name="who" toName="body"><Label value="PER"/></Labels><Text name="body" value="$note"/></View>'
@@ -49,13 +49,29 @@ def test_the_version_is_the_name_of_the_model(server: Server) -> None:
 
 
 def test_names_are_found_and_entities_of_xml_are_refused() -> None:
-    names = read_names(SPANS, "labels")
+    (names,) = read_controls(SPANS).values()
     assert (names.control, names.text, names.key) == ("who", "body", "note")
     for config, message in (("<View>", "not XML"), ('<!DOCTYPE v [<!ENTITY a "b">]><View/>', "DOCTYPE")):
         with pytest.raises(ServerError, match=message):
-            read_names(config, "labels")
+            read_controls(config)
 
 
 def test_a_model_of_numbers_has_no_choices(server: Server) -> None:
     reply = post(server, "/predict", {"tasks": [{"id": 1, "data": {"text": "a"}}], "model": "ranker"})
     assert reply.status_code == 424
+
+
+def test_the_controls_choose_the_model(server: Server) -> None:
+    choices = '<View><Text name="t" value="$note"/><Choices name="c" toName="t"><Choice value="wet"/></Choices></View>'
+    for config, name, control in ((SPANS, "names", "who"), (choices, "reviews", "c")):
+        body = {"tasks": [{"data": {"note": "Ann ran past the mill"}}], "label_config": config}
+        (result,) = post(server, "/predict", body).json()["results"]
+        assert (result["model_version"], result["result"][0]["from_name"]) == (name, control)
+
+
+def test_an_interface_without_a_control_for_the_model_is_refused(server: Server) -> None:
+    for config, named in ((SPANS, "reviews"), ('<View><Text name="t" value="$text"/></View>', None)):
+        body = {"tasks": [{"data": {"note": "a", "text": "a"}}], "label_config": config, "model": named}
+        reply = post(server, "/predict", body)
+        assert (reply.status_code, reply.json()["field"]) == (422, "label_config")
+    assert "has no Choices" in reply.json()["error"]

@@ -17,6 +17,7 @@ from bertkit.server.records import Request
 from bertkit.task_types import TaggingTask, TextTask
 
 _CONTROLS = {"Labels": "labels", "Choices": "choices"}
+_LABELS, _CHOICES = _CONTROLS.values()
 _DECLARATION = re.compile(r"<!DOCTYPE|<!ENTITY", re.IGNORECASE)
 _DEFAULT_NAMES = ("label", "text", "text")
 
@@ -50,48 +51,58 @@ class Names(Struct):
 
 async def predict(call: Call, request: LabelStudioRequest) -> object:
     """Spans of a tagger, or the choice of a classifier, one result per task."""
-    model = call.find_model(request.model, prefer=_annotates)
-    tags = isinstance(model.task, TaggingTask)
-    names = read_names(request.label_config, "labels" if tags else "choices")
+    controls = read_controls(request.label_config)
+    model = call.find_model(request.model, prefer=lambda model: _kind(model) in controls)
+    kind = _kind(model)
+    if kind is None:
+        raise unable(f'the model "{model.name}" gives neither spans nor choices, which Label Studio asks for')
+    if kind not in controls:
+        tag = next(tag for tag, known in _CONTROLS.items() if known == kind)
+        raise invalid(f'`label_config` has no {tag}, and the model "{model.name}" gives {kind}', "label_config")
+    names = controls[kind]
     texts = [task.data.get(names.key) for task in request.tasks]
     for number, text in enumerate(texts):
         if not isinstance(text, str):
             raise invalid(f'the data of task {number} have no text "{names.key}"', f"tasks[{number}].data.{names.key}")
     checked = [str(text) for text in check_inputs([str(text) for text in texts], call.service.limits, "tasks")]
-    results = await (_spans if tags else _choices)(call, model, checked, names)
+    results = await (_spans if kind == _LABELS else _choices)(call, model, checked, names)
     return {"results": [{**each, "model_version": model.name} for each in results]}
 
 
 async def setup(call: Call, _: dict[str, object]) -> object:
     """The version that Label Studio shows."""
-    return {"model_version": call.find_model(None, prefer=_annotates).name}
+    return {"model_version": call.find_model(None, prefer=lambda model: _kind(model) is not None).name}
 
 
-def _annotates(model: ServedModel) -> bool:
-    """Whether the model gives spans or choices."""
-    return isinstance(model.task, TaggingTask) or (isinstance(model.task, TextTask) and not model.gives_number)
+def _kind(model: ServedModel) -> str | None:
+    """Whether the model gives spans or choices, if any."""
+    if isinstance(model.task, TaggingTask):
+        return _LABELS
+    return _CHOICES if isinstance(model.task, TextTask) and not model.gives_number else None
 
 
-def read_names(config: str | None, kind: str) -> Names:
-    """The names in a labelling interface: its first control of this kind, and the text that it labels."""
-    names = Names(*_DEFAULT_NAMES)
+def read_controls(config: str | None) -> dict[str, Names]:
+    """For each kind of control in a labelling interface the names of the first one and of the text that it labels.
+
+    Without an interface the names are those that Label Studio's templates have.
+    """
     if not config:
-        return names
+        return {kind: Names(*_DEFAULT_NAMES) for kind in _CONTROLS.values()}
     if _DECLARATION.search(config):
         raise invalid("`label_config` has a DOCTYPE, which an interface does not need", "label_config")
     try:
         root = ElementTree.fromstring(config)
     except ElementTree.ParseError as error:
         raise invalid("`label_config` is not XML", "label_config") from error
+    keys = {text.get("name"): text.get("value", "").lstrip("$") for text in root.iter("Text")}
+    default_control, default_text, default_key = _DEFAULT_NAMES
+    controls: dict[str, Names] = {}
     for control in root.iter():
-        if _CONTROLS.get(str(control.tag)) == kind:
-            names.control = control.get("name", names.control)
-            names.text = control.get("toName", names.text)
-            break
-    for text in root.iter("Text"):
-        if text.get("name") == names.text:
-            names.key = text.get("value", names.key).lstrip("$")
-    return names
+        if kind := _CONTROLS.get(str(control.tag)):
+            text = control.get("toName", default_text)
+            names = Names(control.get("name", default_control), text, keys.get(text) or default_key)
+            controls.setdefault(kind, names)
+    return controls
 
 
 async def _spans(call: Call, model: ServedModel, texts: list[str], names: Names) -> list[dict[str, object]]:
@@ -110,8 +121,6 @@ async def _spans(call: Call, model: ServedModel, texts: list[str], names: Names)
 
 async def _choices(call: Call, model: ServedModel, texts: list[str], names: Names) -> list[dict[str, object]]:
     results = []
-    if model.gives_number:
-        raise unable(f'the model "{model.name}" gives numbers, and Label Studio asks for choices')
     for labels in await abilities.classify(call, model, texts, field="tasks"):
         given = [each.label for each in labels if each.predicted]
         choice = _result(names, "choices", {"choices": given}, score=labels[0].score)
