@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.server.running import get, post, running
 
 from bertkit.errors import BertkitError
 from bertkit.server.cloud import read_vertex_routes
+from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
 from bertkit.server.routes import list_endpoints
 from bertkit.server.run import Server
@@ -75,3 +78,15 @@ def test_without_a_name_the_first_model_that_can_answers(loaded: list[ServedMode
         assert len(post(server, "/pipeline/zero-shot-classification", labels).json()) == 2
         tasks = post(server, "/predict", {"tasks": [{"id": 1, "data": {"text": "a river"}}]}).json()
         assert tasks["results"][0]["model_version"] == "reviews"
+
+
+def test_instances_have_the_limit_of_inputs_and_are_computed_together(loaded: list[ServedModel]) -> None:
+    (questions,) = (each for each in loaded if each.name == "questions")
+    asked = [{"inputs": {"question": "who", "context": "the mill"}}] * 30
+    with running([questions], Limits(inputs=30, queued_tokens=60)) as server:
+        assert len(post(server, "/predict", {"instances": asked}).json()["predictions"]) == 30
+        batches = re.search(r"^bertkit_batches_total (.*)", get(server, "/metrics").text, re.MULTILINE)
+        assert batches is not None
+        assert float(batches[1]) < 25
+        reply = post(server, "/predict", {"instances": [*asked, "a"]})
+    assert (reply.status_code, reply.json()["field"]) == (422, "instances")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -12,15 +13,18 @@ from bertkit.errors import usage_error
 from bertkit.server import cohere, huggingface, label_studio, openai, tei
 from bertkit.server.call import Call
 from bertkit.server.errors import invalid, malformed
+from bertkit.server.inputs import check_number
 from bertkit.server.models import EMBED
 from bertkit.server.reading import convert
 
 _HEALTH, _PREDICT = "AIP_HEALTH_ROUTE", "AIP_PREDICT_ROUTE"
 
-
 _CLASSIFY = "text-classification"
 _NESTED = (_CLASSIFY, EMBED)
 """Tasks whose answer is a list with one entry per text, also for one text."""
+
+_INSTANCES_AT_A_TIME = 64
+"""Enough to fill batches."""
 
 
 class VertexRequest(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -68,17 +72,25 @@ async def _predict_instances(call: Call, request: VertexRequest) -> object:
     common = {"parameters": request.parameters, "model": request.model}
     if not request.instances:
         raise malformed("`instances` must be a list with at least one input", "instances")
+    check_number(request.instances, call.service.limits, "instances")
     records = [each if isinstance(each, dict) and "inputs" in each else {"inputs": each} for each in request.instances]
     texts = [record["inputs"] for record in records if record.keys() == {"inputs"}]
     task = huggingface.find_task(call.find_model(request.model), {"inputs": texts, **common})
     if task in _NESTED and len(texts) == len(records) and all(isinstance(text, str) for text in texts):
         return {"predictions": await huggingface.dispatch(call, {"inputs": texts, **common})}
-    return {"predictions": [await _predict_instance(call, {**common, **record}) for record in records]}
+    places = asyncio.Semaphore(_INSTANCES_AT_A_TIME)
+    parts = [asyncio.ensure_future(_predict_instance(call, {**common, **record}, places)) for record in records]
+    try:
+        return {"predictions": await asyncio.gather(*parts)}
+    finally:
+        for part in parts:
+            part.cancel()
 
 
-async def _predict_instance(call: Call, body: dict[str, Any]) -> object:
+async def _predict_instance(call: Call, body: dict[str, Any], places: asyncio.Semaphore) -> object:
     """The prediction for one input, without the list around that of one text."""
-    found = await huggingface.dispatch(call, body)
+    async with places:
+        found = await huggingface.dispatch_patiently(call, body)
     task = huggingface.find_task(call.find_model(body["model"]), body)
     return found[0] if task in _NESTED and isinstance(body["inputs"], str) else found  # type: ignore[index]
 

@@ -187,6 +187,17 @@ async def dispatch(call: Call, body: dict[str, Any]) -> object:
     return await handle(call, convert(without_options(body), record))
 
 
+async def dispatch_patiently(call: Call, body: dict[str, Any]) -> object:
+    """As ``dispatch`` for a part of a request: it waits while the queue is full, because such parts are bounded."""
+    while True:
+        try:
+            return await dispatch(call, body)
+        except ServerError as error:
+            if error.status != 429:
+                raise
+            await asyncio.sleep(min(error.retry_after or 1.0, 1.0))
+
+
 def without_options(body: Mapping[str, Any]) -> dict[str, Any]:
     """The body without what asks Hugging Face's own service to use its cache or to wait for a model."""
     return {name: value for name, value in body.items() if name != "options"}

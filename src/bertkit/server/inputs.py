@@ -17,13 +17,18 @@ def check_inputs(texts: str | Sequence[Text], limits: Limits, field: str = "inpu
     several: list[Text] = [texts] if isinstance(texts, str) else list(texts)
     if not several:
         raise empty(field)
-    if len(several) > limits.inputs:
-        raise invalid(f"batch size {len(several)} > maximum allowed batch size {limits.inputs}", field)
+    check_number(several, limits, field)
     for number, text in enumerate(several):
         place = field if isinstance(texts, str) else f"{field}[{number}]"
         for part in (text,) if isinstance(text, str) else text:
             check_text(part, limits, place)
     return several
+
+
+def check_number(inputs: Sequence[object], limits: Limits, field: str) -> None:
+    """422 for more inputs than a request may have, in TEI's words."""
+    if len(inputs) > limits.inputs:
+        raise invalid(f"batch size {len(inputs)} > maximum allowed batch size {limits.inputs}", field)
 
 
 def check_text(text: str, limits: Limits, field: str) -> str:

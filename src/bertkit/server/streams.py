@@ -172,10 +172,4 @@ async def _run(call: Call, line: bytes | ServerError) -> object:
     else:
         parameters = {}
     body = {"inputs": content, "parameters": parameters, "model": call.query.get("model")}
-    while True:
-        try:
-            return await huggingface.dispatch(call, body)
-        except ServerError as error:
-            if error.status != 429:
-                raise
-            await asyncio.sleep(min(error.retry_after or 1.0, 1.0))  # the stream itself waits: its lines are bounded
+    return await huggingface.dispatch_patiently(call, body)
