@@ -340,6 +340,24 @@ def test_an_answer_that_would_be_too_large_is_refused(server: Server, text: str)
     assert (reply.status_code, reply.json()["field"]) == (422, "parameters.top_k")
 
 
+def test_cutting_off_is_advised_where_it_can_be_asked_for(server: Server) -> None:
+    long, labels = "the river " * 60, ["mill", "coin"]
+    path, body = "/models/inference", {"inputs": long, "parameters": {"candidate_labels": labels}}
+    reply = post(server, path, body)
+    assert (reply.status_code, reply.json()["field"]) == (422, "inputs")
+    assert "truncate: true" in reply.json()["error"]
+    cut = post(server, path, {"inputs": long, "parameters": {"candidate_labels": labels, "truncate": True}})
+    assert {each["label"] for each in cut.json()} == set(labels)
+    for path, inputs in (
+        ("/models/choices", {"prompt": long, "choices": labels}),
+        ("/models/questions", {"question": long, "context": "a river"}),
+        ("/models/words", "[MASK] " + long),
+    ):
+        reply = post(server, path, {"inputs": inputs, "parameters": {}})
+        assert reply.status_code == 422
+        assert "truncate" not in reply.json()["error"]
+
+
 def test_a_text_with_masks_that_is_too_long_is_refused(server: Server) -> None:
     reply = post(server, "/models/words/pipeline/fill-mask", {"inputs": "[MASK] " + "the river " * 60})
     assert (reply.status_code, reply.json()["field"]) == (422, "inputs")

@@ -66,7 +66,7 @@ async def classify(
 ) -> list[list[LabelScore]]:
     """For each text all labels, the best first; ``activation`` replaces that of the model."""
     inputs = [model.text_input(text) for text in texts]
-    results = await call.run(model, model.predictions, inputs, truncate=truncate, field=field)
+    results = await call.run(model, model.predictions, inputs, truncate=truncate, can_truncate=True, field=field)
     return [_scores(model, result, activation or model.activation) for result in results]
 
 
@@ -194,7 +194,7 @@ async def embed(
     field: str = "inputs",
 ) -> NDArray[np.float32]:
     """The vectors (N, H) of N texts; ``dimensions`` keeps the first numbers, and then vectors get length 1."""
-    rows = await call.run(model, model.embeddings, texts, truncate=truncate, field=field)
+    rows = await call.run(model, model.embeddings, texts, truncate=truncate, can_truncate=True, field=field)
     vectors = np.stack(rows)
     if dimensions is not None:
         if not 1 <= dimensions <= vectors.shape[1]:

@@ -108,11 +108,13 @@ class Call:
         inputs: Sequence[Any],
         *,
         truncate: bool | None = None,
+        can_truncate: bool = False,
         field: str = "inputs",
     ) -> list[Any]:
         """The results of an operation for all inputs.
 
-        ``truncate`` is what the request says; None leaves it to the server. ``field`` is for errors.
+        ``truncate`` is what the request says; None leaves it to the server. ``can_truncate`` is whether it may say so.
+        ``field`` is for errors.
         """
         cut = self.service.truncate if truncate is None else truncate
         job = Job(operation, inputs, self.deadline or time.monotonic() + self.service.limits.seconds, truncate=cut)
@@ -121,7 +123,7 @@ class Call:
             results = await asyncio.wrap_future(self.service.batcher.submit(job))
         except TooLongError as error:
             place = field if len(inputs) == 1 else f"{field}[{error.number}]"
-            raise _explain_length(error, place) from error
+            raise _explain_length(error, place, can_truncate) from error
         except BertkitError as error:
             message = str(error)
             for folder in model.pipeline.folders:
@@ -146,10 +148,11 @@ class Call:
         )
 
 
-def _explain_length(error: TooLongError, place: str) -> ServerError:
-    """TEI's sentence."""
+def _explain_length(error: TooLongError, place: str, can_truncate: bool) -> ServerError:
+    """TEI's sentence, and what to do."""
+    advice = "Shorten the text" + (", or ask for its end to be cut off with truncate: true." if can_truncate else ".")
     return invalid(
-        f"Input validation error: `inputs` must have less than {error.limit + 1} tokens. Given: {error.given}. "
-        "Shorten the text, or ask for its end to be cut off with truncate: true.",
+        f"Input validation error: `inputs` must have less than {error.limit + 1} tokens. "
+        f"Given: {error.given}. {advice}",
         place,
     )

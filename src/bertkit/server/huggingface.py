@@ -137,6 +137,7 @@ async def zero_shot_classification(call: Call, request: ZeroShotRequest) -> obje
         [str(label) for label in labels],
         template=parameters.hypothesis_template,
         several=parameters.multi_label,
+        truncate=parameters.truncate,
     )
     if _wants_columns(call.headers.get("user-agent", "")):
         return {

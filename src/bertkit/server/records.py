@@ -173,11 +173,12 @@ class SimilarityRequest(Request):
 
 
 class ZeroShotParameters(Parameters):
-    """``multi_label``: each label is decided alone."""
+    """``multi_label``: each label is decided alone. ``truncate`` cuts off the end of the text."""
 
     candidate_labels: list[str]
     hypothesis_template: str | None = None
     multi_label: bool = False
+    truncate: bool | None = None
 
 
 class ZeroShotRequest(Request):
