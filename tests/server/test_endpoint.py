@@ -98,3 +98,10 @@ def test_large_answers_that_nobody_reads_are_limited(loaded: list[ServedModel]) 
         whole = post(server, "/embed", body)
         assert (whole.status_code, len(whole.json())) == (200, 4096)
         assert state.unsent == 0
+
+
+def test_a_query_with_too_many_fields_is_refused(server: Server) -> None:
+    """Its model would be ignored."""
+    query = "&".join(f"a{number}=1" for number in range(20)) + "&model=words"
+    assert get(server, f"/info?{query}").status_code == 400
+    assert post(server, f"/stream?{query}", "a", content_type="application/x-ndjson").status_code == 400

@@ -55,6 +55,7 @@ class Call:
     request_id: str
     method: str = "POST"
     path: str = "/"
+    query_string: bytes = b""
     query: Mapping[str, str] = field(default_factory=dict)
     deadline: float = 0.0
     model: str = ""

@@ -16,7 +16,7 @@ import numpy as np
 from starlette.types import Receive, Scope, Send
 
 from bertkit.server.call import LARGE_ANSWER, Call
-from bertkit.server.errors import Dialect, ServerError, overloaded, stopping
+from bertkit.server.errors import Dialect, ServerError, malformed, overloaded, stopping
 from bertkit.server.logs import log_error, log_request
 from bertkit.server.reading import JSON, ClientLeftError, decode
 from bertkit.server.service import Service
@@ -24,6 +24,9 @@ from bertkit.server.service import Service
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 CLIENT_LEFT = 499
 """The status in the log of a request whose client has left, as nginx writes it."""
+
+_QUERY_FIELDS = 20
+"""More than any route has."""
 
 ENCODER = msgspec.json.Encoder(enc_hook=lambda value: value.tolist() if isinstance(value, np.ndarray) else str(value))
 
@@ -72,8 +75,7 @@ class Endpoint:
             seconds, status = time.monotonic() - begin, CLIENT_LEFT
         finally:
             call.leave()
-        observe(call, status, seconds)
-        log_request(call, status, seconds)
+        finish(call, status, seconds)
 
     async def _answer(self, call: Call, receive: Receive) -> Reply:
         try:
@@ -106,7 +108,7 @@ class Endpoint:
             service.bodies.release(len(body))
 
     def admit(self, call: Call) -> None:
-        """Refuse a request without a key, and any new one while the server stops."""
+        """Refuse a request without a key, any new one while the server stops, and a query with too many fields."""
         if self.open:
             return  # it does not hold up the end of the server either
         service = call.service
@@ -115,6 +117,7 @@ class Endpoint:
         if service.state.stopping:
             raise stopping()
         call.enter()
+        call.query = _read_query(call.query_string)
 
     def explain(self, call: Call, error: Exception) -> Reply:
         """The answer to a request that failed; an error of the server itself goes to the log."""
@@ -141,16 +144,16 @@ def start_call(scope: Scope, begin: float) -> Call:
         _request_id(headers.get("x-request-id", "")),
         method=scope["method"],
         path=scope["path"],
-        query=_read_query(scope["query_string"]),
+        query_string=scope["query_string"],
         deadline=begin + service.limits.seconds,
     )
 
 
 def _read_query(query: bytes) -> dict[str, str]:
     try:
-        return dict(parse_qsl(query.decode("latin-1"), max_num_fields=20))
-    except ValueError:  # more fields than any route has
-        return {}
+        return dict(parse_qsl(query.decode("latin-1"), max_num_fields=_QUERY_FIELDS))
+    except ValueError as error:
+        raise malformed(f"the query has more than {_QUERY_FIELDS} fields") from error
 
 
 async def _while_connected(work: Awaitable[object], receive: Receive, seconds: float) -> object:
@@ -216,8 +219,13 @@ def _device(call: Call) -> str:
     return "cpu" if model.pipeline.device.type == "cpu" else "gpu"
 
 
-def observe(call: Call, status: int, seconds: float) -> None:
-    """Count a request that has ended."""
+def finish(call: Call, status: int, seconds: float) -> None:
+    """Count and log a request that has ended."""
+    _observe(call, status, seconds)
+    log_request(call, status, seconds)
+
+
+def _observe(call: Call, status: int, seconds: float) -> None:
     usage, metrics = call.usage, call.service.metrics
     per_input = usage.tokens / usage.inputs if usage.inputs else 0.0
     metrics.observe_request(

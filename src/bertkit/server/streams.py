@@ -14,9 +14,9 @@ from starlette.types import Receive, Scope, Send
 
 from bertkit.server import huggingface
 from bertkit.server.call import Call, Usage
-from bertkit.server.endpoint import CLIENT_LEFT, ENCODER, Endpoint, observe, send_reply, start_call
+from bertkit.server.endpoint import CLIENT_LEFT, ENCODER, Endpoint, finish, send_reply, start_call
 from bertkit.server.errors import ServerError, malformed, overloaded
-from bertkit.server.logs import log_error, log_request
+from bertkit.server.logs import log_error
 from bertkit.server.reading import NDJSON, ClientLeftError, check_content_type, convert, decode
 
 _LINES_AT_A_TIME = 64
@@ -59,8 +59,7 @@ class StreamEndpoint(Endpoint):
         finally:
             state.running -= 1
             call.leave()
-        observe(call, status, time.monotonic() - begin)
-        log_request(call, status, time.monotonic() - begin)
+        finish(call, status, time.monotonic() - begin)
 
     async def _answer_stream(self, call: Call, receive: Receive, send: Send) -> int:
         """Send the answers, or why there are none; the status."""
