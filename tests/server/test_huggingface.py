@@ -358,6 +358,16 @@ def test_cutting_off_is_advised_where_it_can_be_asked_for(server: Server) -> Non
         assert "truncate" not in reply.json()["error"]
 
 
+def test_parameters_that_are_null_are_none(server: Server) -> None:
+    question = {"question": "who", "context": "the mill"}
+    for name, inputs in (("reviews", "a"), ("words", "a [MASK]"), ("names", "Ann"), ("questions", question)):
+        assert post(server, f"/models/{name}", {"inputs": inputs, "parameters": None}).status_code == 200
+    path = "/pipeline/text-classification"
+    assert post(server, path, {"inputs": "a", "parameters": None, "options": {}}).status_code == 200
+    assert post(server, "/predict", {"instances": ["a"], "parameters": None}).status_code == 200
+    assert post(server, path, {"inputs": "a", "parameters": False}).status_code == 422
+
+
 def test_a_text_with_masks_that_is_too_long_is_refused(server: Server) -> None:
     reply = post(server, "/models/words/pipeline/fill-mask", {"inputs": "[MASK] " + "the river " * 60})
     assert (reply.status_code, reply.json()["field"]) == (422, "inputs")

@@ -31,7 +31,7 @@ class VertexRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     """Inputs, or records with ``inputs`` and parameters of their own."""
 
     instances: list[Any]
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] | None = None
     model: str | None = None
 
 
@@ -69,7 +69,7 @@ def _is_plain(body: Mapping[str, Any]) -> bool:
 
 async def _predict_instances(call: Call, request: VertexRequest) -> object:
     """Vertex: a list of inputs to a list of predictions."""
-    common = {"parameters": request.parameters, "model": request.model}
+    common = {"parameters": request.parameters or {}, "model": request.model}
     if not request.instances:
         raise malformed("`instances` must be a list with at least one input", "instances")
     check_number(request.instances, call.service.limits, "instances")

@@ -200,8 +200,12 @@ async def dispatch_patiently(call: Call, body: dict[str, Any]) -> object:
 
 
 def without_options(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body without what asks Hugging Face's own service to use its cache or to wait for a model."""
-    return {name: value for name, value in body.items() if name != "options"}
+    """The body without what asks Hugging Face's own service to use its cache or to wait for a model.
+
+    Parameters that are null are none, as in the clients.
+    """
+    ignored = {"options"} if body.get("parameters", {}) is not None else {"options", "parameters"}
+    return {name: value for name, value in body.items() if name not in ignored}
 
 
 def find_task(model: ServedModel, body: Mapping[str, Any]) -> str:

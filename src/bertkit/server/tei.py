@@ -55,7 +55,7 @@ class DecodeRequest(Request):
 
 
 class SimpleToken(Struct):
-    """A token; ``start`` and ``stop`` are characters of the text, None for a special token."""
+    """A token as the text has it; ``start`` and ``stop`` are its characters, None for a special token."""
 
     id: int
     text: str
@@ -171,7 +171,7 @@ def _tokens(model: ServedModel, text: str, *, specials: bool) -> list[SimpleToke
     if not isinstance(tokenizer.start_id, int):
         raise invalid(f'the tokens of the model "{model.name}" are words with their characters, without single ids')
     found = [
-        SimpleToken(id, tokenizer.id_to_token(id), False, start, end)
+        SimpleToken(id, text[start:end], False, start, end)
         for id, (start, end) in zip(tokens.ids, tokens.offsets, strict=True)
     ]
     if not specials:
