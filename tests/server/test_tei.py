@@ -38,8 +38,11 @@ def test_two_texts_are_one_pair(server: Server) -> None:
     found = post(server, "/predict", {"inputs": ["the river", "the mill"], "model": "inference"}).json()
     assert {each["label"] for each in found} == {"entailment", "neutral", "contradiction"}
     refused = post(server, "/predict", {"inputs": ["the river", "the mill"], "model": "reviews"})
-    assert refused.status_code == 424
-    assert refused.json()["error_type"] == "Backend"
+    assert (refused.status_code, refused.json()["field"]) == (422, "inputs")
+    body = {"inputs": [["the river"], ["the river", "the mill"]], "model": "reviews"}
+    refused = post(server, "/predict", body)
+    assert (refused.status_code, refused.json()["field"]) == (422, "inputs[1]")
+    assert refused.json()["error"] == 'the model "reviews" reads one text, not two'
 
 
 def test_raw_scores_have_no_activation(server: Server) -> None:
@@ -110,6 +113,8 @@ def test_tokens_have_characters_and_ids_become_texts(server: Server) -> None:
     (tokens,) = post(server, "/tokenize", {"inputs": "the river"}).json()
     assert (tokens[0]["text"], tokens[0]["special"], tokens[0]["start"]) == ("[CLS]", True, None)
     assert "the river"[tokens[1]["start"] : tokens[1]["stop"]] == "the"
+    (written,) = post(server, "/tokenize", {"inputs": "The Rivers"}).json()
+    assert "".join(each["text"] for each in written[1:-1]) == "TheRivers"
     ids = [each["id"] for each in tokens]
     assert post(server, "/decode", {"ids": ids}).json() == ["the river"]
     assert post(server, "/decode", {"ids": [[7, 10_000]]}).status_code == 422

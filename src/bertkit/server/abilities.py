@@ -26,6 +26,7 @@ from bertkit.task_types import (
     SpanPrediction,
     TaggingTask,
     TagPrediction,
+    TextTask,
     make_example,
 )
 from bertkit.task_types.text_task import mean_output
@@ -66,6 +67,10 @@ async def classify(
 ) -> list[list[LabelScore]]:
     """For each text all labels, the best first; ``activation`` replaces that of the model."""
     inputs = [model.text_input(text) for text in texts]
+    for number, (text, each) in enumerate(zip(texts, inputs, strict=True)):
+        if not isinstance(text, str) and isinstance(each.task, TextTask) and not each.task.pair:
+            place = field if len(texts) == 1 else f"{field}[{number}]"
+            raise invalid(f'the model "{model.name}" reads one text, not two', place)
     results = await call.run(model, model.predictions, inputs, truncate=truncate, can_truncate=True, field=field)
     return [_scores(model, result, activation or model.activation) for result in results]
 
