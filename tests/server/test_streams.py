@@ -150,6 +150,16 @@ def test_a_stream_that_is_refused_holds_nothing(loaded: list[ServedModel], monke
             monkeypatch.setattr(server.service.keys, "allow", lambda header: 1 / 0)
 
 
+def test_an_old_client_is_told_that_it_cannot_read_a_stream(server: Server) -> None:
+    address = urlsplit(server.address)
+    with socket.create_connection((address.hostname or "", address.port or 0), timeout=20) as connection:
+        head = b"POST /stream HTTP/1.0\r\nContent-Type: application/x-ndjson\r\nContent-Length: 3\r\n\r\n"
+        connection.sendall(head + b'"a"')
+        answer = receive_until(connection, b"needs HTTP/1.1").lower()
+    assert answer.startswith(b"http/1.1 505 ")
+    assert b"chunked" not in answer
+
+
 def test_few_bytes_are_read_ahead(loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[int] = []
 

@@ -26,6 +26,7 @@ _KINDS: Mapping[int, str] = {
     500: "Internal",
     503: "Unhealthy",
     504: "Timeout",
+    505: "HttpVersion",
 }
 """The stable name of what went wrong, by status; TEI's names where it has one."""
 

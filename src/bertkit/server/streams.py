@@ -31,7 +31,7 @@ class StreamLine(msgspec.Struct, forbid_unknown_fields=True):
     """A line: the inputs of one request, with its parameters."""
 
     inputs: Any
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class StreamEndpoint(Endpoint):
         state, status = call.service.state, CLIENT_LEFT
         state.running += 1
         try:
-            status = await self._answer_stream(call, receive, send)
+            status = await self._answer_stream(call, scope["http_version"], receive, send)
         except ClientLeftError:
             pass
         except asyncio.CancelledError:  # the grace is over: the connection is closed without the end of the answer
@@ -61,10 +61,12 @@ class StreamEndpoint(Endpoint):
             call.leave()
         finish(call, status, time.monotonic() - begin)
 
-    async def _answer_stream(self, call: Call, receive: Receive, send: Send) -> int:
+    async def _answer_stream(self, call: Call, version: str, receive: Receive, send: Send) -> int:
         """Send the answers, or why there are none; the status."""
         try:
             self.admit(call)
+            if version == "1.0":
+                raise ServerError(505, "a stream needs HTTP/1.1, which has answers in parts", close=True)
             check_content_type(call.headers, self.accepts)
             call.find_model(call.query.get("model"))
             if call.service.state.running > call.service.limits.requests:
@@ -167,7 +169,7 @@ async def _run(call: Call, line: bytes | ServerError) -> object:
     content = decode(line, object)
     if isinstance(content, dict):
         record = convert(content, StreamLine)
-        content, parameters = record.inputs, record.parameters
+        content, parameters = record.inputs, record.parameters or {}
     else:
         parameters = {}
     body = {"inputs": content, "parameters": parameters, "model": call.query.get("model")}
