@@ -17,11 +17,13 @@ import pytest
 from tests.server.running import get, post, running
 
 from bertkit.errors import BertkitError
+from bertkit.options.serving import ServeOptions
+from bertkit.server import run
 from bertkit.server.models import Embeddings, ServedModel
 from bertkit.server.run import is_loopback, listen
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_process_with_success(tiny_models: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "bertkit", "serve", str(tiny_models / "reviews"), "--port", "0"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -37,6 +39,18 @@ def test_a_signal_ends_the_process_with_success(tiny_models: Path, number: signa
         assert reply.status_code == 200
         process.send_signal(number)
         assert process.wait(30) == 0
+
+
+def test_a_signal_while_models_are_loaded_is_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(*arguments: object) -> None:
+        raise SystemExit(128 + code)
+
+    monkeypatch.setattr(run, "load_models", load)
+    for code in (signal.SIGTERM, signal.SIGHUP):
+        run.serve(ServeOptions(["model"]))
+    code = signal.SIGKILL
+    with pytest.raises(SystemExit):
+        run.serve(ServeOptions(["model"]))
 
 
 def test_running_requests_finish_after_a_stop(loaded: list[ServedModel]) -> None:

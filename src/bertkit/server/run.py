@@ -25,6 +25,7 @@ from bertkit.server.service import Service, describe_models, load_models
 
 _BACKLOG = 2048
 _GRACE_CHECK_SECONDS = 0.05
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 _REFUSAL_SECONDS = 0.5
 """For telling those whose requests did not finish in time."""
 
@@ -77,8 +78,9 @@ class Server:
     async def _serve(self, started: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, self.stop)
+            for number in (signal.SIGINT, *_ENDING):
+                if signal.getsignal(number) is not signal.SIG_IGN:  # as SIGHUP is under nohup
+                    loop.add_signal_handler(number, self.stop)
         serving = asyncio.create_task(self._uvicorn.serve(sockets=[self.listener]))
         try:
             await asyncio.to_thread(self.service.start)
@@ -113,7 +115,12 @@ def serve(options: ServeOptions) -> None:
     """Serve the models of ``options`` until a signal."""
     keys = None if options.api_key_file is None else ApiKeys.read(Path(options.api_key_file))
     limits = Limits(seconds=options.timeout, requests=options.max_requests, batch_tokens=options.max_batch_tokens)
-    models = load_models(options.models, options.precision)
+    try:
+        models = load_models(options.models, options.precision)
+    except SystemExit as end:
+        if end.code in [128 + number for number in _ENDING]:
+            return  # the command makes that of a signal: nobody has been answered yet
+        raise
     service = Service(models, limits, keys=keys, truncate=options.auto_truncate)
     server = Server(service, listen(options.host, options.port), grace=options.grace, cors_origins=options.cors_origin)
     logs.set_up(quiet=options.progress == "quiet")
