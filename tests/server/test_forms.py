@@ -9,9 +9,10 @@ import subprocess
 import httpx2
 import pytest
 from selectolax.lexbor import LexborHTMLParser as HTMLParser
-from tests.server.running import get, post
+from tests.server.running import get, post, running
 
 from bertkit.server.forms import FORMS, list_forms, write_examples
+from bertkit.server.keys import ApiKeys
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
 
@@ -143,3 +144,16 @@ def test_the_commands_that_it_shows_give_an_answer(server: Server, model: str, f
     assert reply.status_code == 200, reply.text
     if form == "text-classification":
         assert subprocess.run([*words, "-s"], capture_output=True, text=True, check=True).stdout == reply.text
+
+
+def test_examples_have_a_place_for_the_key(loaded: list[ServedModel]) -> None:
+    fields = {"text": "a river", "texts": "b"}
+    for name, form in (("reviews", "text-classification"), ("ranker", "rerank")):
+        open_examples = write_examples("http://host", name, form, fields)
+        assert "KEY" not in "".join(open_examples.values())
+        assert all("KEY" in each for each in write_examples("http://host", name, form, fields, key=True).values())
+    with running(loaded[:1], keys=ApiKeys(("correct-horse",))) as server:
+        form_fields = {"model": "reviews", "form": "text-classification", "text": "a river"}
+        headers = {"authorization": "Bearer correct-horse"}
+        page = httpx2.post(f"{server.address}/page", data=form_fields, headers=headers, timeout=60).text
+    assert "authorization: Bearer KEY" in page

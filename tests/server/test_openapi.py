@@ -46,7 +46,10 @@ def test_every_reference_has_a_schema(server: Server) -> None:
 
 
 def test_the_page_of_routes_needs_no_network(server: Server) -> None:
-    page = get(server, "/docs").text
+    reply = get(server, "/docs")
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert "default-src 'none'" in reply.headers["content-security-policy"]
+    page = reply.text
     assert "/v2/rerank" in page
     assert not re.search(r'(src|href)="(https?:)?//', page)
     assert "<script" not in page

@@ -17,7 +17,7 @@ from bertkit.server.endpoint import Reply
 from bertkit.server.errors import ServerError, invalid, malformed
 from bertkit.server.huggingface import HANDLERS, SIMILARITY, ZERO_SHOT
 from bertkit.server.models import EMBED, FILL, ServedModel
-from bertkit.server.pages import render
+from bertkit.server.pages import HEADERS, render
 from bertkit.server.reading import convert
 from bertkit.server.tei import RerankRequest, rerank
 from bertkit.server.zero_shot import can_infer
@@ -33,13 +33,6 @@ _MOST_COMPARED = 50
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 """What no HTML may have, and the carriage returns that browsers put before line feeds."""
-
-_HEADERS = {
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-}
-"""The page runs no script and loads nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +121,7 @@ async def home(call: Call, _: None) -> object:
     if "text/html" not in call.headers.get("accept", ""):
         return await health.ready(call, None)
     model = call.service.model(call.query.get("model"))
-    return Reply(_page(call, model, None, {}, None, None), HTML, headers=_HEADERS)
+    return Reply(_page(call, model, None, {}, None, None), HTML, headers=HEADERS)
 
 
 async def submit(call: Call, body: bytes) -> object:
@@ -147,7 +140,7 @@ async def submit(call: Call, body: bytes) -> object:
     except ServerError as error:
         result, failure = None, error
     page = _page(call, model, name, fields, result, failure)
-    return Reply(page, HTML, failure.status if failure else 200, _HEADERS)
+    return Reply(page, HTML, failure.status if failure else 200, HEADERS)
 
 
 async def _run(call: Call, model: ServedModel, name: str, fields: Mapping[str, str]) -> object:
@@ -174,7 +167,11 @@ def _page(
     failure: ServerError | None,
 ) -> bytes:
     forms = {each: FORMS[each] for each in list_forms(model)}
-    examples = {} if name is None or failure else write_examples(_address(call), model.name, name, fields)
+    examples = (
+        {}
+        if name is None or failure
+        else write_examples(_address(call), model.name, name, fields, key=call.service.keys.needed)
+    )
     mask = model.pipeline.tokenizer.id_to_token(model.pipeline.tokenizer.mask_id) if model.fills else ""
     return render(
         "page.html",
@@ -202,22 +199,24 @@ def _link_explanations(model: ServedModel, name: str | None, fields: Mapping[str
     return {**links, "What the prediction rests on": f"/explain?{query}"} if can_explain(model.task) else links
 
 
-def write_examples(address: str, model: str, name: str, fields: Mapping[str, str]) -> dict[str, str]:
-    """The same request as a command and as Python."""
+def write_examples(
+    address: str, model: str, name: str, fields: Mapping[str, str], *, key: bool = False
+) -> dict[str, str]:
+    """The same request as a command and as Python; with ``key`` there is a place for the key."""
     body = FORMS[name].make_body(fields)
     path = "/rerank" if name == RERANK else f"/models/{quote(model)}/pipeline/{_task(name)}"
     sent = {**body, "model": model} if name == RERANK else body
     data = json.dumps(sent, ensure_ascii=False)
-    curl = f"curl {shlex.quote(address + path)} -H 'content-type: application/json' -d {shlex.quote(data)}"
+    header = " -H 'authorization: Bearer KEY'" if key else ""
+    curl = f"curl {shlex.quote(address + path)} -H 'content-type: application/json'{header} -d {shlex.quote(data)}"
     method = FORMS[name].method
     if not method:
-        return {"curl": curl, "Python": f"import httpx\nhttpx.post({address + path!r}, json={sent!r}).json()"}
-    arguments = _python_arguments(name, body)
-    url = f"{address}/models/{quote(model)}"
-    return {
-        "curl": curl,
-        "Python": f"from huggingface_hub import InferenceClient\nInferenceClient({url!r}).{method}({arguments})",
-    }
+        headers = ", headers={'authorization': 'Bearer KEY'}" if key else ""
+        return {"curl": curl, "Python": f"import httpx\nhttpx.post({address + path!r}, json={sent!r}{headers}).json()"}
+    token = ", token='KEY'" if key else ""
+    client = f"InferenceClient({f'{address}/models/{quote(model)}'!r}{token})"
+    call = f"{client}.{method}({_python_arguments(name, body)})"
+    return {"curl": curl, "Python": f"from huggingface_hub import InferenceClient\n{call}"}
 
 
 def _python_arguments(name: str, body: Mapping[str, Any]) -> str:

@@ -18,6 +18,11 @@ class ApiKeys:
     def __init__(self, keys: tuple[str, ...] = ()) -> None:
         self._hashes = [_hash(key) for key in keys]
 
+    @property
+    def needed(self) -> bool:
+        """Whether a request needs a key."""
+        return bool(self._hashes)
+
     @classmethod
     def read(cls, path: Path) -> ApiKeys:
         """The keys in a file, one per line; empty lines and lines that begin with # are left out."""
@@ -40,7 +45,7 @@ class ApiKeys:
         The key comes after ``Bearer``, as the password of ``Basic``, or alone, as llama-index sends it. Every key is
         compared, so that the time says nothing about them.
         """
-        if not self._hashes:
+        if not self.needed:
             return True
         sent = authorization.encode("latin-1", "replace").decode("utf-8", "surrogateescape")  # headers came as bytes
         given = _hash(_key_in(sent))

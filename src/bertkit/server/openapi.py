@@ -12,7 +12,7 @@ from bertkit._version import __version__
 from bertkit.server.call import Call
 from bertkit.server.endpoint import Endpoint, Reply
 from bertkit.server.huggingface import HANDLERS
-from bertkit.server.pages import render
+from bertkit.server.pages import HEADERS, render
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _ERRORS = {
@@ -56,7 +56,7 @@ async def document(call: Call, _: None) -> object:
 async def documentation(call: Call, _: None) -> object:
     """The same for a person."""
     page = render("docs.html", paths=call.service.document["paths"], models=call.service.models)
-    return Reply(page, "text/html; charset=utf-8")
+    return Reply(page, "text/html; charset=utf-8", headers=HEADERS)
 
 
 def _has_fields(record: Any) -> bool:

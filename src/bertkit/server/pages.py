@@ -8,6 +8,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bertkit.escaping import printable
 
+HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
+"""Of pages that run no script and load nothing."""
+
 
 @cache
 def _environment() -> Environment:
