@@ -45,6 +45,30 @@ def test_every_reference_has_a_schema(server: Server) -> None:
     assert schemas["ClassifyRequest"]["additionalProperties"] is False
 
 
+def test_operations_have_names_of_their_own_and_what_their_query_may_have(server: Server) -> None:
+    listed = operations(get(server, "/openapi.json").json())
+    names = [each["operationId"] for _, _, each in listed]
+    assert len(set(names)) == len(names)
+    queries = {
+        path: {each["name"]: each["required"] for each in operation["parameters"] if each["in"] == "query"}
+        for path, _, operation in listed
+    }
+    assert queries["/attention"] == queries["/explain"] == {"model": False, "text": True, "pair": False}
+    assert queries["/stream"] == {"model": False}
+
+
+def test_bodies_that_are_taken_fit_the_document(server: Server) -> None:
+    """One body may fit several tasks, and each takes Hugging Face's options."""
+    paths = get(server, "/openapi.json").json()["paths"]
+    task = paths["/pipeline/{task}"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert task.keys() == {"anyOf"}
+    assert all("options" in each["properties"] for each in task["anyOf"])
+    line = paths["/stream"]["post"]["requestBody"]["content"]["application/x-ndjson"]["schema"]
+    assert {"type": "string"} in line["anyOf"]
+    fill = task["anyOf"][0]["properties"]["parameters"]
+    assert {"type": "null"} in fill["anyOf"]
+
+
 def test_the_page_of_routes_needs_no_network(server: Server) -> None:
     reply = get(server, "/docs")
     assert reply.headers["x-content-type-options"] == "nosniff"

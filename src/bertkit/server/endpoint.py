@@ -49,8 +49,9 @@ class Endpoint:
     """An ASGI application for one path and method.
 
     ``record`` is the type of the body, None for a request without one; ``handle`` gets it and returns what is sent as
-    JSON, or a Reply. Errors have the form of ``dialect``. An ``open`` endpoint needs no key and is never refused for
-    overload. ``accepts`` are content types; of other types than JSON the handler gets the bytes.
+    JSON, or a Reply. ``query`` are the fields of its query. Errors have the form of ``dialect``. An ``open`` endpoint
+    needs no key and is never refused for overload. ``accepts`` are content types; of other types than JSON the handler
+    gets the bytes.
     """
 
     path: str
@@ -58,6 +59,7 @@ class Endpoint:
     summary: str
     tag: str
     record: Any = None
+    query: tuple[str, ...] = ()
     method: str = "POST"
     dialect: Dialect = "flat"
     open: bool = False

@@ -13,6 +13,10 @@ from bertkit.server.call import Call
 from bertkit.server.endpoint import Endpoint, Reply
 from bertkit.server.huggingface import HANDLERS
 from bertkit.server.pages import HEADERS, render
+from bertkit.server.reading import NDJSON
+
+_REQUIRED = {"text"}
+"""Fields of a query that a route does not answer without."""
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _ERRORS = {
@@ -37,9 +41,10 @@ def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     unique = list(dict.fromkeys(records))
     schemas, components = msgspec.json.schema_components(unique, ref_template="#/components/schemas/{name}")
     known = dict(zip(unique, schemas, strict=True))
+    tasks = [_describe_task(components[record.__name__]) for record, _ in HANDLERS.values()]
     paths: dict[str, dict[str, Any]] = {}
     for each in endpoints:
-        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, known)
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, known, tasks)
     return {
         "openapi": "3.1.0",
         "info": {"title": "bertkit", "version": __version__},
@@ -63,22 +68,39 @@ def _has_fields(record: Any) -> bool:
     return isinstance(record, type) and issubclass(record, msgspec.Struct)
 
 
-def _operation(endpoint: Endpoint, known: dict[Any, Any]) -> dict[str, Any]:
-    operation: dict[str, Any] = {"summary": endpoint.summary, "tags": [endpoint.tag]}
-    operation["parameters"] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in _PARAMETER.findall(endpoint.path)
-    ]
-    operation["responses"] = {"200": {"description": "The answer"}}
+def _describe_task(record: dict[str, Any]) -> dict[str, Any]:
+    """A record as the routes of tasks take it: with ``options``, which are ignored, and perhaps null parameters."""
+    properties = {**record["properties"], "options": {"type": "object"}}
+    if "parameters" in properties and "parameters" not in record["required"]:
+        properties["parameters"] = {"anyOf": [properties["parameters"], {"type": "null"}]}
+    return {**record, "properties": properties}
+
+
+def _operation(endpoint: Endpoint, known: dict[Any, Any], tasks: list[dict[str, Any]]) -> dict[str, Any]:
+    names = _PARAMETER.findall(endpoint.path)
+    text = {"type": "string"}
+    words = re.findall(r"\w+", f"{endpoint.method.lower()} {endpoint.path}")
+    operation: dict[str, Any] = {
+        "operationId": "_".join(words),
+        "summary": endpoint.summary,
+        "tags": [endpoint.tag],
+        "parameters": [
+            *({"name": name, "in": "path", "required": True, "schema": text} for name in names),
+            *({"name": name, "in": "query", "required": name in _REQUIRED, "schema": text} for name in endpoint.query),
+        ],
+        "responses": {"200": {"description": "The answer"}},
+        "security": [] if endpoint.open else [{"key": []}],
+    }
     if endpoint.record is not None:
         if "{task}" in endpoint.path:
-            schema: Any = {"oneOf": [known[record] for record, _ in HANDLERS.values()]}
+            schema: Any = {"anyOf": tasks}
         else:
             schema = known.get(endpoint.record, {"type": "object"})
+        if NDJSON in endpoint.accepts:
+            schema = {"anyOf": [text, schema]}  # of a line
         operation["requestBody"] = {
             "required": True,
             "content": {kind: {"schema": schema} for kind in endpoint.accepts},
         }
-        operation["responses"] |= {status: {"description": text} for status, text in _ERRORS.items()}
-    operation["security"] = [] if endpoint.open else [{"key": []}]
+        operation["responses"] |= {status: {"description": reason} for status, reason in _ERRORS.items()}
     return operation

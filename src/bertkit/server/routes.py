@@ -9,6 +9,7 @@ from bertkit.server.records import EmbedRequest, SimilarityRequest
 from bertkit.server.streams import StreamEndpoint, StreamLine
 
 _ANY = dict
+_EXPLAINED = ("model", "text", "pair")
 
 
 def list_endpoints() -> list[Endpoint]:
@@ -56,8 +57,8 @@ def _tei() -> list[Endpoint]:
             for path, handle, record, text in posts
         ),
         *(
-            Endpoint(path=path, handle=tei.info, method="GET", summary="What is served", tag="TEI")
-            for path in ("/info", "/models/{model}/info")
+            Endpoint(path=path, handle=tei.info, method="GET", summary="What is served", tag="TEI", query=query)
+            for path, query in (("/info", ("model",)), ("/models/{model}/info", ()))
         ),
     ]
 
@@ -93,12 +94,12 @@ def _cloud() -> list[Endpoint]:
 
 def _pages() -> list[Endpoint]:
     gets = (
-        ("/", forms.home, "The page for people, or whether the server is ready"),
-        ("/openapi.json", openapi.document, "This document"),
-        ("/api-doc/openapi.json", openapi.document, "This document"),
-        ("/docs", openapi.documentation, "The routes for people"),
-        ("/attention", explanations.show_attention, "What the heads attend to in a text"),
-        ("/explain", explanations.show_explanation, "Which tokens a prediction rests on"),
+        ("/", forms.home, "The page for people, or whether the server is ready", ("model",)),
+        ("/openapi.json", openapi.document, "This document", ()),
+        ("/api-doc/openapi.json", openapi.document, "This document", ()),
+        ("/docs", openapi.documentation, "The routes for people", ()),
+        ("/attention", explanations.show_attention, "What the heads attend to in a text", _EXPLAINED),
+        ("/explain", explanations.show_explanation, "Which tokens a prediction rests on", _EXPLAINED),
     )
     submit = Endpoint(
         path="/page", handle=forms.submit, record=bytes, summary="A form of the page", tag="Page", accepts=(FORM,)
@@ -107,10 +108,14 @@ def _pages() -> list[Endpoint]:
         path="/stream",
         handle=huggingface.dispatch,
         record=StreamLine,
+        query=("model",),
         summary="One input per line, one answer per line",
         tag="Hugging Face",
     )
-    listed = [Endpoint(path=path, handle=handle, method="GET", summary=text, tag="Page") for path, handle, text in gets]
+    listed = [
+        Endpoint(path=path, handle=handle, method="GET", summary=text, tag="Page", query=query)
+        for path, handle, text, query in gets
+    ]
     return [*listed, submit, stream]
 
 
