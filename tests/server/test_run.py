@@ -42,13 +42,14 @@ def test_a_signal_ends_the_process_with_success(tiny_models: Path, number: signa
 
 
 def test_a_signal_while_models_are_loaded_is_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = [128 + number for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)]
+
     def load(*arguments: object) -> None:
-        raise SystemExit(128 + code)
+        raise SystemExit(codes.pop(0))
 
     monkeypatch.setattr(run, "load_models", load)
-    for code in (signal.SIGTERM, signal.SIGHUP):
-        run.serve(ServeOptions(["model"]))
-    code = signal.SIGKILL
+    run.serve(ServeOptions(["model"]))
+    run.serve(ServeOptions(["model"]))
     with pytest.raises(SystemExit):
         run.serve(ServeOptions(["model"]))
 
