@@ -78,7 +78,7 @@ def test_a_request_has_a_deadline(loaded: list[ServedModel], monkeypatch: pytest
 def test_large_answers_that_nobody_reads_are_limited(loaded: list[ServedModel]) -> None:
     body = {"inputs": ["a"] * 4096}
     content = json.dumps(body).encode()
-    with running(loaded[:1], Limits(unsent_bytes=1_500_000)) as server:
+    with running(loaded[:1], Limits(read_bytes=1_500_000)) as server:
         server.listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         state = server.service.state
         with socket.socket() as reader:

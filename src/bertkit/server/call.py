@@ -9,14 +9,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from bertkit.errors import BertkitError
-from bertkit.server.errors import ServerError, invalid, overloaded, unable
+from bertkit.server.errors import ServerError, invalid, unable
 from bertkit.server.inputs import refuse_repetition
 from bertkit.server.jobs import Job, Operation, TooLongError
 from bertkit.server.models import ServedModel
 from bertkit.server.service import Service
-
-LARGE_ANSWER = 65_536
-"""Bytes above which asyncio says that a client does not read what was sent."""
 
 
 @dataclass(slots=True)
@@ -46,7 +43,7 @@ class Usage:
 class Call:
     """A request: its ``headers`` in lower case, the parameters of its path, and what answering it needed.
 
-    ``task`` is Hugging Face's name of what was done, for the metrics. ``unsent`` are the bytes of its large answer.
+    ``task`` is Hugging Face's name of what was done, for the metrics.
     """
 
     service: Service
@@ -55,14 +52,12 @@ class Call:
     request_id: str
     method: str = "POST"
     path: str = "/"
-    query_string: bytes = b""
     query: Mapping[str, str] = field(default_factory=dict)
     deadline: float = 0.0
     model: str = ""
     task: str = ""
     usage: Usage = field(default_factory=Usage)
     entered: bool = False
-    unsent: int = 0
 
     def enter(self) -> None:
         """Count the request as accepted: the server finishes it before it ends."""
@@ -72,22 +67,7 @@ class Call:
     def leave(self) -> None:
         """The request has been answered, or its client has left."""
         self.service.state.open -= self.entered
-        self.service.state.unsent -= self.unsent
-        self.entered, self.unsent = False, 0
-
-    def hold(self, size: int) -> None:
-        """Count a large answer of ``size`` bytes until it has been sent; 429 if others fill the memory.
-
-        Small ones are never refused, so that clients that do not read hold up those with large answers only. Any
-        answer may be sent when there is no other.
-        """
-        state = self.service.state
-        if size <= LARGE_ANSWER:
-            return
-        if state.unsent and state.unsent + size > self.service.limits.unsent_bytes:
-            raise overloaded(1.0)
-        self.unsent = size
-        state.unsent += size
+        self.entered = False
 
     def find_model(
         self, name: object, task: str | None = None, prefer: Callable[[ServedModel], bool] = lambda model: True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 from httptools import HttpParserUpgrade, HttpRequestParser
@@ -30,7 +31,6 @@ class LimitedProtocol(HttpToolsProtocol):
         self._header_timer: asyncio.TimerHandle | None = None
         self._header_bytes = 0
         self._write_timer: asyncio.TimerHandle | None = None
-        self._unread_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the deadline of the first header."""
@@ -81,7 +81,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """Start the deadline for reading what was sent."""
         super().pause_writing()
-        self._start_write_timer()
+        self._watch_reading()
 
     def resume_writing(self) -> None:
         """End that deadline."""
@@ -102,13 +102,11 @@ class LimitedProtocol(HttpToolsProtocol):
             self._header_timer.cancel()
             self._header_timer = None
 
-    def _start_write_timer(self) -> None:
-        self._unread_bytes = self.transport.get_write_buffer_size()
-        self._write_timer = self.loop.call_later(self.limits.write_seconds, self._end_unread_connection)
-
-    def _end_unread_connection(self) -> None:
-        if self.transport.get_write_buffer_size() < self._unread_bytes:
-            self._start_write_timer()  # the client is slow, but it reads
+    def _watch_reading(self, unread: float = math.inf) -> None:
+        """Cut the client off if it has read nothing since ``unread`` bytes were left; a slow one is looked at again."""
+        left = self.transport.get_write_buffer_size()
+        if left < unread:
+            self._write_timer = self.loop.call_later(self.limits.write_seconds, self._watch_reading, left)
         else:
             self.transport.abort()
 

@@ -15,11 +15,11 @@ import msgspec
 import numpy as np
 from starlette.types import Receive, Scope, Send
 
-from bertkit.server.call import LARGE_ANSWER, Call
+from bertkit.server.call import Call
 from bertkit.server.errors import Dialect, ServerError, malformed, overloaded, stopping
 from bertkit.server.logs import log_error, log_request
 from bertkit.server.reading import JSON, ClientLeftError, decode
-from bertkit.server.service import Service
+from bertkit.server.service import LARGE_ANSWER, Service
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 CLIENT_LEFT = 499
@@ -70,24 +70,23 @@ class Endpoint:
         begin = time.monotonic()
         call = start_call(scope, begin)
         try:
-            reply = await self._answer(call, receive)
-            seconds, status = time.monotonic() - begin, reply.status
-            await send_reply(send, reply, [*_usage_headers(call, seconds), ("x-request-id", call.request_id)])
+            reply = await self._answer(call, scope, receive)
+            with call.service.sending(len(reply.body)) as fits:
+                reply = reply if fits else self._error_reply(overloaded(1.0))
+                seconds, status = time.monotonic() - begin, reply.status
+                await send_reply(send, reply, [*_usage_headers(call, seconds), ("x-request-id", call.request_id)])
         except ClientLeftError:
             seconds, status = time.monotonic() - begin, CLIENT_LEFT
         finally:
             call.leave()
         finish(call, status, seconds)
 
-    async def _answer(self, call: Call, receive: Receive) -> Reply:
+    async def _answer(self, call: Call, scope: Scope, receive: Receive) -> Reply:
         try:
-            self.admit(call)
+            self.admit(call, scope)
             if self.record is None:
-                reply = _reply(await self.handle(call, None))
-            else:
-                reply = await self._read_and_answer(call, receive)
-            call.hold(len(reply.body))
-            return reply
+                return _reply(await self.handle(call, None))
+            return await self._read_and_answer(call, receive)
         except ClientLeftError:
             raise
         except asyncio.CancelledError:  # the time that running requests have after a signal is over
@@ -109,7 +108,7 @@ class Endpoint:
             service.state.running -= 1
             service.bodies.release(len(body))
 
-    def admit(self, call: Call) -> None:
+    def admit(self, call: Call, scope: Scope) -> None:
         """Refuse a request without a key, any new one while the server stops, and a query with too many fields."""
         if self.open:
             return  # it does not hold up the end of the server either
@@ -119,7 +118,7 @@ class Endpoint:
         if service.state.stopping:
             raise stopping()
         call.enter()
-        call.query = _read_query(call.query_string)
+        call.query = _read_query(scope["query_string"])
 
     def explain(self, call: Call, error: Exception) -> Reply:
         """The answer to a request that failed; an error of the server itself goes to the log."""
@@ -146,7 +145,6 @@ def start_call(scope: Scope, begin: float) -> Call:
         _request_id(headers.get("x-request-id", "")),
         method=scope["method"],
         path=scope["path"],
-        query_string=scope["query_string"],
         deadline=begin + service.limits.seconds,
     )
 

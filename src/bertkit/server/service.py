@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from bertkit.server.limits import Limits
 from bertkit.server.metrics import Metrics
 from bertkit.server.models import ServedModel
 from bertkit.server.reading import Bodies
+
+LARGE_ANSWER = 65_536
+"""Bytes above which asyncio says that a client does not read what was sent."""
 
 _NAMED = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
 _RUN_PARTS = ("model",)
@@ -80,6 +84,22 @@ class Service:
     def stop(self) -> None:
         """Stop the thread of the models."""
         self.batcher.stop()
+
+    @contextmanager
+    def sending(self, size: int) -> Iterator[bool]:
+        """Count an answer of ``size`` bytes while it is sent; whether there is room for it beside others.
+
+        Small ones have room always, so that clients that do not read hold up those with large answers only, and so has
+        one that is alone.
+        """
+        state, counted = self.state, size if size > LARGE_ANSWER else 0
+        fits = not (counted and state.unsent) or state.unsent + counted <= self.limits.read_bytes
+        counted *= fits
+        state.unsent += counted
+        try:
+            yield fits
+        finally:
+            state.unsent -= counted
 
     def model(
         self, name: str | None, task: str | None = None, prefer: Callable[[ServedModel], bool] = lambda model: True

@@ -51,7 +51,7 @@ class StreamEndpoint(Endpoint):
         state, status = call.service.state, CLIENT_LEFT
         state.running += 1
         try:
-            status = await self._answer_stream(call, scope["http_version"], receive, send)
+            status = await self._answer_stream(call, scope, receive, send)
         except ClientLeftError:
             pass
         except asyncio.CancelledError:  # the grace is over: the connection is closed without the end of the answer
@@ -61,11 +61,11 @@ class StreamEndpoint(Endpoint):
             call.leave()
         finish(call, status, time.monotonic() - begin)
 
-    async def _answer_stream(self, call: Call, version: str, receive: Receive, send: Send) -> int:
+    async def _answer_stream(self, call: Call, scope: Scope, receive: Receive, send: Send) -> int:
         """Send the answers, or why there are none; the status."""
         try:
-            self.admit(call)
-            if version == "1.0":
+            self.admit(call, scope)
+            if scope["http_version"] == "1.0":
                 raise ServerError(505, "a stream needs HTTP/1.1, which has answers in parts", close=True)
             check_content_type(call.headers, self.accepts)
             call.find_model(call.query.get("model"))
