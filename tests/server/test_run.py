@@ -25,7 +25,13 @@ from bertkit.server.run import is_loopback, listen
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_process_with_success(tiny_models: Path, number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "bertkit", "serve", str(tiny_models / "reviews"), "--port", "0"]
+    program = f"""
+import signal, sys
+from bertkit.cli.main import main
+signal.signal({int(number)}, signal.SIG_DFL)  # the tests may run where it is ignored, such as under nohup
+sys.exit(main())
+"""
+    command = [sys.executable, "-c", program, "serve", str(tiny_models / "reviews"), "--port", "0"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
