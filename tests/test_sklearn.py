@@ -109,7 +109,6 @@ def test_mistakes_are_one_line(workspace: Path) -> None:
         ((["a", "b"], [1, 1]), "y must have at least two different classes; it has 1"),
         ((["a", "b"], [1.0, float("nan")]), r"y\[1\] is nan; it must be a class"),
         ((["a", "b"], ["x", None]), r"y\[1\] is None; it must be a class"),
-        ((["a", "b"], frame(y=["x", None])["y"].astype("string")), r"y\[1\] is <NA>; it must be a class"),
         ((["a", "b"], np.array([1, "one"], dtype=object)), "y has classes of several types"),
         ((["a", None], [0, 1]), r"X"),
     ]
@@ -122,6 +121,12 @@ def test_mistakes_are_one_line(workspace: Path) -> None:
         BertClassifier(workspace / "run", class_weight={"z": 2}).fit(["a", "b"], ["x", "y"])
     with pytest.raises((BertkitError, TypeError), match="seed"):
         BertClassifier(workspace / "run", seed=cast(int, None)).fit(["a", "b"], ["x", "y"])
+
+
+def test_a_missing_class_of_pandas_is_one_line(workspace: Path) -> None:
+    classes = frame(y=["x", None])["y"].astype("string")
+    with pytest.raises(BertkitError, match=r"y\[1\] is <NA>; it must be a class"):
+        BertClassifier(workspace / "run").fit(["a", "b"], classes)
 
 
 def test_texts_may_be_columns_of_a_table_and_classes_weighted(workspace: Path) -> None:

@@ -215,9 +215,8 @@ def _scale_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
     """
     if not isinstance(task, RegressionTask) or (task.numbers.origin, task.numbers.unit) != (0.0, 1.0):
         return {}
-    trained = folder.metadata.get("task", {})
-    if trained.get("type") == task.record()["type"]:
-        return {f"task.numbers.{name}": trained["numbers"][name] for name in ("origin", "unit")}
+    if isinstance(before := trained_task(folder), RegressionTask):
+        return {f"task.numbers.{name}": getattr(before.numbers, name) for name in ("origin", "unit")}
     lowest, highest = task.numbers.lowest, task.numbers.highest
     if lowest is None or highest is None or lowest >= highest:
         return {}

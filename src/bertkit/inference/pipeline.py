@@ -48,8 +48,8 @@ from bertkit.task_types.input_columns import choose_columns
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.task_types.text_task import count_truncated, mean_output
 
-_METHODS_OF_ONE_INPUT = ("answer", "choose", "tag")
-"""Methods of tasks whose inputs are more than texts or pairs. For ``answer`` and ``choose`` they may be in tables."""
+_METHODS_OF_ONE_INPUT = ("answer", "choose")
+"""Methods of tasks whose inputs are more than texts or pairs; several of them are rows of a table."""
 
 _ROW_SETTINGS = ("max_length", "stride", "max_query")
 """Settings of a task that say which tokens of an input are in a row."""
@@ -254,13 +254,13 @@ def _read(
     pipeline: Pipeline, texts: Sequence[Text] | DataTable, text: str | None, pair: str | None
 ) -> tuple[FileTask, list[Any]]:
     """The examples of texts, of pairs or of the rows of a table, and the task that reads them."""
-    method = pipeline.task.pipeline_method
-    if is_memory_table(texts) and method != "tag":
+    method, is_table = pipeline.task.pipeline_method, is_memory_table(texts)
+    if is_table and method != "tag":
         return _read_table(pipeline.task, texts, text, pair)
     if text is not None or pair is not None:
         raise usage_error("text and pair name columns of a table; a list has its pairs as tuples of two texts.")
-    if method in _METHODS_OF_ONE_INPUT and (method != "tag" or is_memory_table(texts)):
-        found = "table" if is_memory_table(texts) else "list of texts"
+    if is_table or method in _METHODS_OF_ONE_INPUT:
+        found = "table" if is_table else "list of texts"
         model = f"{pipeline.folder} is fine-tuned for {pipeline.task.name}"
         raise usage_error(f"{model} and reads no {found}: use {method}.")
     checked = check_texts(texts)

@@ -16,6 +16,7 @@ from bertkit.inference.texts import Text
 from bertkit.server.activations import Activation, activate
 from bertkit.server.call import Call
 from bertkit.server.errors import invalid, unable
+from bertkit.server.inputs import place_of
 from bertkit.server.models import FillInput, ServedModel, TaskInput, TaskResult
 from bertkit.task_types import (
     Choice,
@@ -69,8 +70,7 @@ async def classify(
     inputs = [model.text_input(text) for text in texts]
     for number, (text, each) in enumerate(zip(texts, inputs, strict=True)):
         if not isinstance(text, str) and isinstance(each.task, TextTask) and not each.task.pair:
-            place = field if len(texts) == 1 else f"{field}[{number}]"
-            raise invalid(f'the model "{model.name}" reads one text, not two', place)
+            raise invalid(f'the model "{model.name}" reads one text, not two', place_of(field, number, len(texts)))
     results = await call.run(model, model.predictions, inputs, truncate=truncate, can_truncate=True, field=field)
     return [_scores(model, result, activation or model.activation) for result in results]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from bertkit.errors import BertkitError
 from bertkit.server.errors import ServerError, invalid, unable
-from bertkit.server.inputs import refuse_repetition
+from bertkit.server.inputs import place_of, refuse_repetition
 from bertkit.server.jobs import Job, Operation, TooLongError
 from bertkit.server.models import ServedModel
 from bertkit.server.service import Service
@@ -91,11 +91,12 @@ class Call:
         truncate: bool | None = None,
         can_truncate: bool = False,
         field: str = "inputs",
+        numbered: bool = True,
     ) -> list[Any]:
         """The results of an operation for all inputs.
 
         ``truncate`` is what the request says; None leaves it to the server. ``can_truncate`` is whether it may say so.
-        ``field`` is for errors.
+        ``field`` is for errors, with the number of an input unless all are made of one.
         """
         cut = self.service.truncate if truncate is None else truncate
         job = Job(operation, inputs, self.deadline or time.monotonic() + self.service.limits.seconds, truncate=cut)
@@ -103,7 +104,7 @@ class Call:
         try:
             results = await asyncio.wrap_future(self.service.batcher.submit(job))
         except TooLongError as error:
-            place = field if len(inputs) == 1 else f"{field}[{error.number}]"
+            place = place_of(field, error.number, len(inputs) if numbered else 1)
             raise _explain_length(error, place, can_truncate) from error
         except BertkitError as error:
             message = str(error)

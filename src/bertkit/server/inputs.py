@@ -25,6 +25,11 @@ def check_inputs(texts: str | Sequence[Text], limits: Limits, field: str = "inpu
     return several
 
 
+def place_of(field: str, number: int, count: int) -> str:
+    """Where an error about the input ``number`` of ``count`` is: the field, and which of its inputs if not the only."""
+    return field if count == 1 else f"{field}[{number}]"
+
+
 def check_number(inputs: Sequence[object], limits: Limits, field: str) -> None:
     """422 for more inputs than a request may have, in TEI's words."""
     if len(inputs) > limits.inputs:

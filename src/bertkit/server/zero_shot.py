@@ -9,7 +9,7 @@ import numpy as np
 from bertkit.server.abilities import LabelScore
 from bertkit.server.activations import activate
 from bertkit.server.call import Call
-from bertkit.server.errors import ServerError, invalid, unable
+from bertkit.server.errors import invalid, unable
 from bertkit.server.inputs import refuse_repetition
 from bertkit.server.models import ServedModel, TaskResult
 from bertkit.task_types.text_task import mean_output
@@ -46,14 +46,9 @@ async def classify_zero_shot(
     if not can_infer(model):
         raise unable(f'the model "{model.name}" is not trained for inference: it has no label "{_ENTAILMENT}"')
     inputs = [model.text_input((text, template.replace("{}", label))) for label in labels]
-    try:
-        results: list[TaskResult] = await call.run(
-            model, model.predictions, inputs, truncate=truncate, can_truncate=True
-        )
-    except ServerError as error:
-        if error.field:
-            error.field = "inputs"  # it is one text, which is read with each label
-        raise
+    results: list[TaskResult] = await call.run(
+        model, model.predictions, inputs, truncate=truncate, can_truncate=True, numbered=False
+    )
     logits = np.array([mean_output(result.outputs, "logits") for result in results])
     entailed = logits[:, names.index(_ENTAILMENT)]
     if several or len(labels) == 1:

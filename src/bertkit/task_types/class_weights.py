@@ -17,21 +17,21 @@ class Weightable(Protocol):
         """The same task with weights of its classes: ``balanced``, such as ``positive=2,negative=0.5``, or by name."""
 
 
-def parse_weights(text: str | Mapping[str, float]) -> dict[str, float]:
+def parse_weights(given: str | Mapping[str, float]) -> dict[str, float]:
     """Weights by name, from ``positive=2,negative=0.5`` or from a mapping."""
-    if not isinstance(text, str):
-        return dict(text)
+    if not isinstance(given, str):
+        return dict(given)
     weights: dict[str, float] = {}
-    for part in text.split(","):
+    for part in given.split(","):
         name, equals, number = part.rpartition("=")
         if name.strip() in weights:
-            raise usage_error(f'class weights "{text}": "{name.strip()}" has two.')
+            raise usage_error(f'class weights "{given}": "{name.strip()}" has two.')
         try:
             weights[name.strip()] = float(number)
         except ValueError:
             equals = ""
         if not equals:
-            raise usage_error(f'class weights "{text}": expected "balanced" or NAME=NUMBER,NAME=NUMBER.')
+            raise usage_error(f'class weights "{given}": expected "balanced" or NAME=NUMBER,NAME=NUMBER.')
     return weights
 
 
