@@ -14,8 +14,8 @@ from bertkit.evaluation.evaluate import evaluate_model, predict_split, read_spli
 from bertkit.inference.pipeline import load
 from bertkit.report.progress import Progress
 from bertkit.task_types import TextExample
-from bertkit.task_types.input_columns import with_encoding
 from bertkit.tasks.glue import sst2
+from bertkit.user_tables.input_columns import with_encoding
 
 QUIET = Progress("quiet")
 

@@ -19,7 +19,7 @@ from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.prediction_files import predict_file
 from bertkit.inference.runtime import Runtime
 from bertkit.task_types import Prediction, TextClassificationTask, TextExample
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 HEADER = "id,text,label\n"
 GOOD = [f"{row},film number {row},{('bad', 'good')[row % 2]}\n" for row in range(30)]

@@ -15,7 +15,7 @@ from tests.formats.saved_datasets import saved as saved
 from bertkit.errors import BAD_DATA, WRONG_USAGE, BertkitError
 from bertkit.formats.tables import Table
 from bertkit.task_types import MultiLabelTask, TextExample
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 def test_a_saved_dataset_is_read_with_the_names_of_its_classes(saved: Path) -> None:

@@ -10,7 +10,7 @@ from tests.formats.saved_datasets import saved as saved
 
 from bertkit.errors import BertkitError
 from bertkit.formats.splits import find_splits, holds_tables, tables_of
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 def write(path: Path, rows: int, start: int = 0) -> Path:

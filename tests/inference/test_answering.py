@@ -16,7 +16,8 @@ from bertkit.inference import predict as predicting
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.inference.prediction_files import predict_file
 from bertkit.model import Model
-from bertkit.task_types import QuestionAnsweringTask, SpanExample, TextClassificationTask, squad_files
+from bertkit.task_files import squad_files
+from bertkit.task_types import QuestionAnsweringTask, SpanExample, TextClassificationTask
 from bertkit.text.wordpiece import WordPiece
 
 CONTEXT = "Seven wide rivers ran slowly past the old stone mill"

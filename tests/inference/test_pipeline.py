@@ -20,6 +20,7 @@ from bertkit.inference.pipeline import Pipeline, load
 from bertkit.inference.predict import predict
 from bertkit.machine.precision import Precision
 from bertkit.model import Model
+from bertkit.task_files.files import Columns, Split, TaskFiles
 from bertkit.task_types import (
     FileTask,
     Prediction,
@@ -30,7 +31,6 @@ from bertkit.task_types import (
     TextExample,
 )
 from bertkit.task_types.pretraining import PretrainingTask
-from bertkit.task_types.task_files import Columns, Split, TaskFiles
 from bertkit.text.wordpiece import WordPiece
 
 PRECISIONS: tuple[Precision, Precision] = ("float32", "bfloat16")

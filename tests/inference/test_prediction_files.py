@@ -22,7 +22,7 @@ from bertkit.task_types import (
     Split,
     TaskFiles,
 )
-from bertkit.task_types.input_columns import choose_columns
+from bertkit.user_tables.input_columns import choose_columns
 
 
 @pytest.fixture(autouse=True)

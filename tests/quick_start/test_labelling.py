@@ -10,7 +10,7 @@ import pytest
 from bertkit.errors import BertkitError
 from bertkit.quick_start.docstrings import Document
 from bertkit.quick_start.labelling import DocumentSplit, is_heldout, split_documents, write_csv
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 PACKAGES = ("kitchen", "larder", "hall")
 

@@ -20,8 +20,8 @@ from bertkit.quick_start.workers import count_processes, finetune_all
 from bertkit.report.progress import Progress
 from bertkit.storage.subprocess_worker import count_cores
 from bertkit.task_types.pretraining import PretrainingTask
-from bertkit.task_types.user_tables import guess
 from bertkit.text.wordpiece import train
+from bertkit.user_tables.guess import guess
 
 WORDS = ["river", "stone", "early", "garden", "music", "letter", "winter", "seven", "market", "silver", "bridge"]
 

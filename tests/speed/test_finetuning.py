@@ -11,7 +11,7 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.errors import BertkitError
 from bertkit.speed.finetuning import TrainingSet, huggingface_steps, own_steps, peer_systems
 from bertkit.task_types.regression import RegressionTask
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.task_types import MultiLabelTask
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 WORDS = ["the", "film", "was", "long", "and", "loud", "but", "every", "scene", "had", "something", "bright", "in", "it"]
 

@@ -10,8 +10,8 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.task_types import Choice, ChoiceExample
-from bertkit.task_types.user_tables import guess
 from bertkit.tasks.swag import swag
+from bertkit.user_tables.guess import guess
 
 
 def write_csv(path: Path, header: Sequence[str], *rows: Sequence[object]) -> Path:

@@ -10,7 +10,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.task_types import TextClassificationTask
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 REVIEWS = TextClassificationTask(name="reviews", metric="accuracy", labels=("bad", "good", "odd"), max_length=13)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.task_types.small_tables import here as here
 from tests.task_types.small_tables import reviews, sentence, write_csv
 
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 def test_a_tenth_of_every_class_is_held_out(here: Path) -> None:

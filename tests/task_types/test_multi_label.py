@@ -24,7 +24,7 @@ from bertkit.task_types import (
     from_record,
 )
 from bertkit.task_types.baselines import BEST_SINGLE
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 def outputs(task: MultiLabelTask, example: TextExample) -> dict[str, np.ndarray[Any, Any]]:

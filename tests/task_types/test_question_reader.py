@@ -15,7 +15,7 @@ from bertkit.task_types import (
     QuestionAnsweringTask,
     SpanExample,
 )
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 def test_questions_about_one_context_are_held_out_together(tmp_path: Path) -> None:

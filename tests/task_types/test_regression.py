@@ -15,7 +15,7 @@ from bertkit.contracts import Tokenizer
 from bertkit.errors import BAD_DATA
 from bertkit.task_types import RegressionTask, TextClassificationTask, TextExample
 from bertkit.task_types.class_weights import Weightable
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 def test_numbers_are_scaled_to_mean_0_and_standard_deviation_1(here: Path) -> None:

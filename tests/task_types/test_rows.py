@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bertkit.batch import Feature
+from bertkit.task_files.squad_files import SpanExample
 from bertkit.task_types import (
     ChoiceExample,
     MultipleChoiceTask,
@@ -17,7 +18,6 @@ from bertkit.task_types import (
     TextClassificationTask,
     TextExample,
 )
-from bertkit.task_types.squad_files import SpanExample
 from bertkit.text import bpe, byte_bpe, wordpiece
 
 TEXTS = ["the old mill ran", "seven wide rivers met the mill"] * 3

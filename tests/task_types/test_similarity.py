@@ -12,9 +12,9 @@ from bertkit.task_types import RegressionTask, TextExample, from_record
 from bertkit.task_types.regression import Numbers
 from bertkit.task_types.similarity import TFIDF_COSINE, SimilarityTask, add_negatives, as_similarity
 from bertkit.task_types.text_task import Prediction
-from bertkit.task_types.user_tables import guess
 from bertkit.tasks.glue import sst2, stsb
 from bertkit.text.wordpiece import WordPiece
+from bertkit.user_tables.guess import guess
 
 PAIRS = [TextExample(str(row), f"first {row}", f"second {row}", 1.0) for row in range(3)]
 

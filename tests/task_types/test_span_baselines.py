@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from bertkit.task_files.squad_files import Answer
 from bertkit.task_types import QuestionAnsweringTask, SpanExample
 from bertkit.task_types.span_baselines import predict_by_overlap
-from bertkit.task_types.squad_files import Answer
 
 CONTEXT = "The river is long. The first bridge of the town was built by Telford. The town has a market."
 

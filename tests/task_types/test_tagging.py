@@ -21,8 +21,8 @@ from bertkit.inference.pipeline import load
 from bertkit.metrics.classification import ClassScore
 from bertkit.model import Model
 from bertkit.task_types import TaggingTask
-from bertkit.task_types.user_tables import guess
 from bertkit.text.wordpiece import WordPiece
+from bertkit.user_tables.guess import guess
 
 
 def test_gold_scores_perfectly(task: TaggingTask, tokenizer: Tokenizer) -> None:

@@ -10,7 +10,7 @@ from tests.task_types.small_tables import reviews, sentence, write_csv
 
 from bertkit.errors import BertkitError
 from bertkit.task_types import TextClassificationTask, TextExample
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 def test_rows_without_a_label_are_left_out_and_counted(here: Path) -> None:

@@ -12,6 +12,7 @@ from sklearn.metrics import f1_score
 from tests.task_types.small_questions import TASKS
 from tests.task_types.small_questions import name as name
 
+from bertkit.task_files.squad_files import Answer
 from bertkit.task_types import (
     AnswerSpan,
     MultiLabelTask,
@@ -20,9 +21,8 @@ from bertkit.task_types import (
     SpanPrediction,
     TextExample,
 )
-from bertkit.task_types.squad_files import Answer
 from bertkit.task_types.thresholds import best_f1_threshold, best_gain_threshold
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 @pytest.fixture

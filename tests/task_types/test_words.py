@@ -7,6 +7,7 @@ import pytest
 
 from bertkit.batch import Feature
 from bertkit.data.features import collate
+from bertkit.task_files.squad_files import Answer
 from bertkit.task_types import (
     ChoiceExample,
     MultipleChoiceTask,
@@ -17,7 +18,6 @@ from bertkit.task_types import (
     TextClassificationTask,
     TextExample,
 )
-from bertkit.task_types.squad_files import Answer
 from bertkit.text.words import WordLevel, train
 
 WIDTH = 1 + 9

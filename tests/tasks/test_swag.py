@@ -9,8 +9,8 @@ from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.inference.predict import predict
 from bertkit.model import Model
 from bertkit.task_types import ChoiceExample, MultipleChoiceTask
-from bertkit.task_types.user_tables import guess
 from bertkit.tasks.swag import swag
+from bertkit.user_tables.guess import guess
 
 TASK = MultipleChoiceTask(name="files:t.csv", choices=("A", "B"))
 

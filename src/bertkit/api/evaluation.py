@@ -17,7 +17,7 @@ from bertkit.options.evaluation import CompareOptions, EvaluateOptions
 from bertkit.report.progress import Progress
 from bertkit.storage.outputs import open_output_folder
 from bertkit.task_types import FileTask, same_answers
-from bertkit.task_types.input_columns import choose_columns, with_encoding, with_utf8
+from bertkit.user_tables.input_columns import choose_columns, with_encoding, with_utf8
 
 
 @verb(EvaluateOptions)

@@ -15,7 +15,7 @@ from bertkit.options.inference import FillOptions, PredictOptions
 from bertkit.options.inputs import STREAM
 from bertkit.report.progress import Progress
 from bertkit.results import Results
-from bertkit.task_types.input_columns import choose_columns, with_encoding
+from bertkit.user_tables.input_columns import choose_columns, with_encoding
 
 
 @verb(FillOptions)

@@ -20,9 +20,9 @@ from bertkit.report.progress import Progress
 from bertkit.storage.locations import suggest_path
 from bertkit.task_types import FileTask
 from bertkit.task_types.class_weights import Weightable
-from bertkit.task_types.input_columns import with_encoding
 from bertkit.task_types.similarity import as_similarity
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
+from bertkit.user_tables.input_columns import with_encoding
 
 _FILES = ("data", "train", "dev", "test")
 _COLUMNS = ("text", "pair", "label", "kind", "allow_rare_labels", "fold_labels")

@@ -24,7 +24,7 @@ from bertkit.inference.runtime import Runtime
 from bertkit.model import Model
 from bertkit.storage.atomic import explain_writing, make_folder, write_file
 from bertkit.task_types import FileTask, from_record
-from bertkit.task_types.input_columns import with_utf8
+from bertkit.user_tables.input_columns import with_utf8
 
 FILE = Path("onnx") / "model.onnx"
 """Where sentence-transformers and text-embeddings-inference look for it in a model folder."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from bertkit.errors import data_error, usage_error
 from bertkit.metrics.squad import Rules, score_all, score_all_v2
+from bertkit.task_files.squad_files import read_json_file
 from bertkit.task_types import QuestionAnsweringTask, SpanExample
-from bertkit.task_types.squad_files import read_json_file
 
 _THRESHOLD = 1.0
 """The ``--na-prob-thresh`` of ``evaluate-v2.0.py`` unless it is given."""

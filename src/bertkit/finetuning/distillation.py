@@ -21,7 +21,7 @@ from bertkit.model import Model
 from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.report.progress import Progress
 from bertkit.task_types import TextClassificationTask, TextExample
-from bertkit.task_types.input_columns import choose_columns
+from bertkit.user_tables.input_columns import choose_columns
 
 Encoded = list[list[Feature]]
 """The features of every example."""

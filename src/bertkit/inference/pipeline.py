@@ -44,9 +44,9 @@ from bertkit.task_types import (
     make_example,
     same_answers,
 )
-from bertkit.task_types.input_columns import choose_columns
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.task_types.text_task import count_truncated, mean_output
+from bertkit.user_tables.input_columns import choose_columns
 
 _METHODS_OF_ONE_INPUT = ("answer", "choose")
 """Methods of tasks whose inputs are more than texts or pairs; several of them are rows of a table."""

@@ -11,7 +11,7 @@ from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Format, Table, require_text
 from bertkit.options.inputs import STREAM
-from bertkit.task_types.columns import guess_texts, looks_like_name
+from bertkit.task_files.columns import guess_texts, looks_like_name
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,9 @@ from bertkit.quick_start.workers import count_processes, finetune_all
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics
 from bertkit.task_types import FileTask
-from bertkit.task_types.user_tables import guess
 from bertkit.text.wordpiece import WordPiece
 from bertkit.training.optimizer import OptimizerConfig
+from bertkit.user_tables.guess import guess
 
 _SHARE_TO_MEASURE = 0.005
 _SHARE_TO_FINETUNE = 0.35

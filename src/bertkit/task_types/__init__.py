@@ -1,5 +1,7 @@
 """Task types: how examples of one kind are read, encoded, decoded and scored."""
 
+from bertkit.task_files.files import Columns, Split, TaskFiles
+from bertkit.task_files.squad_files import SpanExample
 from bertkit.task_types.base import AnswerColumns, FileTask, same_answers, type_name
 from bertkit.task_types.choice_reader import ChoiceExample, make_example
 from bertkit.task_types.example_reports import ExampleReport
@@ -10,10 +12,8 @@ from bertkit.task_types.records import from_record
 from bertkit.task_types.regression import RegressionTask
 from bertkit.task_types.similarity import SimilarityTask
 from bertkit.task_types.span_decoder import AnswerSpan, SpanPrediction
-from bertkit.task_types.squad_files import SpanExample
 from bertkit.task_types.tag_reader import TagExample
 from bertkit.task_types.tagging import NamedEntity, TaggingTask, TagPrediction
-from bertkit.task_types.task_files import Columns, Split, TaskFiles
 from bertkit.task_types.text_classification import TextClassificationTask
 from bertkit.task_types.text_reader import TextExample
 from bertkit.task_types.text_task import Prediction, TextTask

@@ -15,9 +15,9 @@ from bertkit.metrics.bootstrap import Statistic
 from bertkit.metrics.classification import ClassScore
 from bertkit.nn.text_pooling import Pooling
 from bertkit.ranges import ShareBelowOne, TaskLength, check_ranges
+from bertkit.task_files.files import Split, TaskFiles
 from bertkit.task_types.example_reports import ExampleReport, report_prediction
 from bertkit.task_types.reader import Reader
-from bertkit.task_types.task_files import Split, TaskFiles
 
 AnswerRecord = dict[str, Any]
 """One prediction in a file of predictions, as JSON."""

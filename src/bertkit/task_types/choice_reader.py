@@ -9,7 +9,7 @@ from pathlib import Path
 from bertkit.errors import count_of, data_error, usage_error
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table
-from bertkit.task_types.choice_columns import (
+from bertkit.task_files.choice_columns import (
     ChoiceCells,
     Spelling,
     find_choices,
@@ -18,6 +18,7 @@ from bertkit.task_types.choice_columns import (
     read_choice_cells,
     read_place,
 )
+from bertkit.task_files.files import Columns
 from bertkit.task_types.held_out import (
     describe_held_out,
     describe_overlap,
@@ -26,7 +27,6 @@ from bertkit.task_types.held_out import (
     hold_out,
 )
 from bertkit.task_types.reader import Reader
-from bertkit.task_types.task_files import Columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from bertkit.metrics.classification import accuracy
 from bertkit.nn.text_pooling import Pooling
 from bertkit.objectives.multiple_choice import MultipleChoice
 from bertkit.results import Result
+from bertkit.task_files.choice_columns import Spelling, spell_place
 from bertkit.task_types.base import (
     AnswerColumns,
     AnswerRecord,
@@ -23,7 +24,6 @@ from bertkit.task_types.base import (
     refuse_unlabelled,
 )
 from bertkit.task_types.choice_baselines import SIMILARITY, predict_most_similar
-from bertkit.task_types.choice_columns import Spelling, spell_place
 from bertkit.task_types.choice_reader import ChoiceExample, ChoiceReader
 from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.probabilities import softmax

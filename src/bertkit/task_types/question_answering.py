@@ -14,13 +14,13 @@ from bertkit.errors import data_error
 from bertkit.metrics.squad import Rules, score_all, score_all_v2
 from bertkit.objectives.span_extraction import SpanExtraction
 from bertkit.ranges import FiniteFloat, Length, TaskLength
+from bertkit.task_files.squad_files import SpanExample
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod, FileTask
 from bertkit.task_types.baselines import MOST_FREQUENT, most_frequent
 from bertkit.task_types.question_reader import QuestionReader
 from bertkit.task_types.span_baselines import OVERLAP, predict_by_overlap
 from bertkit.task_types.span_decoder import SpanDecoder, SpanPrediction, gain_of_answering
 from bertkit.task_types.span_encoder import SpanEncoder
-from bertkit.task_types.squad_files import SpanExample
 from bertkit.task_types.thresholds import best_gain_threshold
 
 _THRESHOLD_EXAMPLES = 2000

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from bertkit.errors import data_error
 from bertkit.storage.json_text import parse_json
-from bertkit.task_types.held_out import describe_overlap, hash_texts, hold_out
-from bertkit.task_types.reader import Reader
-from bertkit.task_types.squad_files import (
+from bertkit.task_files.files import Columns
+from bertkit.task_files.squad_files import (
     COLUMNS,
     Fault,
     Faults,
@@ -19,7 +18,8 @@ from bertkit.task_types.squad_files import (
     make_ids_unique,
     read_questions,
 )
-from bertkit.task_types.task_files import Columns
+from bertkit.task_types.held_out import describe_overlap, hash_texts, hold_out
+from bertkit.task_types.reader import Reader
 
 _FAULTS_OF_INPUT: tuple[Fault, ...] = ("repeated", "blank", "empty")
 """Those of questions that are to be answered."""

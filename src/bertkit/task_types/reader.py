@@ -10,8 +10,8 @@ from typing import ClassVar, Generic
 
 from bertkit.contracts import E
 from bertkit.formats.tables import Table
+from bertkit.task_files.files import Columns, TaskFiles
 from bertkit.task_types.held_out import describe_repeated_ids
-from bertkit.task_types.task_files import Columns, TaskFiles
 
 
 @dataclass(frozen=True, kw_only=True)

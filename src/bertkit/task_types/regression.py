@@ -16,9 +16,9 @@ from bertkit.metrics.bootstrap import Statistic, resample_numbers
 from bertkit.metrics.correlation import pearson, spearman
 from bertkit.objectives.regression import Regression
 from bertkit.ranges import LARGEST_MAGNITUDE, FiniteFloat, Range, check_ranges
+from bertkit.task_files.labels import parse_number
 from bertkit.task_types.base import AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, predict_numbers
-from bertkit.task_types.labels import parse_number
 from bertkit.task_types.text_reader import Answer, TextExample
 from bertkit.task_types.text_task import (
     Prediction,

@@ -17,9 +17,9 @@ from bertkit.metrics.ranking import roc_auc
 from bertkit.nn.text_pooling import Pooling
 from bertkit.objectives.contrastive import ContrastiveSimilarity
 from bertkit.ranges import Range
+from bertkit.task_files.columns import label_by_name
 from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, check_pooling, refuse_unlabelled
 from bertkit.task_types.baselines import predict_cosines
-from bertkit.task_types.columns import label_by_name
 from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.regression import Numbers, RegressionTask, read_number
 from bertkit.task_types.text_reader import Answer, TextExample, TextReader

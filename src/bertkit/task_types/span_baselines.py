@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from bertkit.task_files.squad_files import SpanExample
 from bertkit.task_types.span_decoder import AnswerSpan, SpanPrediction
-from bertkit.task_types.squad_files import SpanExample
 from bertkit.text.marks import words_regex
 from bertkit.text.sentences import split_sentences
 

@@ -13,8 +13,8 @@ from bertkit.batch import Feature
 from bertkit.contracts import OutputArrays
 from bertkit.metrics.squad import score_answer
 from bertkit.results import Result
+from bertkit.task_files.squad_files import SpanExample
 from bertkit.task_types.probabilities import softmax
-from bertkit.task_types.squad_files import SpanExample
 from bertkit.task_types.windows import Candidate, find_candidates
 
 

@@ -15,7 +15,7 @@ from bertkit.batch import IGNORE, Feature
 from bertkit.contracts import Tokenizer
 from bertkit.errors import usage_error
 from bertkit.objectives.span_extraction import SpanExtraction
-from bertkit.task_types.squad_files import SpanExample
+from bertkit.task_files.squad_files import SpanExample
 from bertkit.task_types.windows import TokenArrays, assign_windows, window_starts
 
 _CHARACTERS_AT_ONCE, _QUESTIONS_AT_ONCE = 500_000, 500

@@ -13,12 +13,12 @@ from bertkit.errors import data_error, did_you_mean
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_row, open_lines
 from bertkit.metrics.entities import SCHEMES, convert
-from bertkit.task_types.conll_files import COLUMNS, Sentence
-from bertkit.task_types.entity_spans import split_words
+from bertkit.task_files.conll_files import COLUMNS, Sentence
+from bertkit.task_files.entity_spans import split_words
+from bertkit.task_files.files import Columns
+from bertkit.task_files.tag_files import read_sentences
 from bertkit.task_types.held_out import describe_overlap, hold_out
 from bertkit.task_types.reader import Reader
-from bertkit.task_types.tag_files import read_sentences
-from bertkit.task_types.task_files import Columns
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from bertkit.objectives.crf_tagging import CrfTagging
 from bertkit.objectives.feature_tagging import FeatureTagging
 from bertkit.objectives.token_classification import TokenClassification
 from bertkit.results import Result
+from bertkit.task_files.labels import check_distinct
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod, FileTask
-from bertkit.task_types.labels import check_distinct
 from bertkit.task_types.probabilities import softmax
 from bertkit.task_types.tag_baselines import (
     MOST_FREQUENT_TAG,

@@ -13,10 +13,10 @@ from bertkit.metrics.bootstrap import Statistic, resample_classes
 from bertkit.metrics.classification import accuracy, binary_f1, macro_f1, matthews
 from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.ranges import PositiveFloat
+from bertkit.task_files.labels import check_distinct, fold_label, varies_by_format
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_classes
 from bertkit.task_types.class_weights import balance_classes, check_weights, list_weights, parse_weights
-from bertkit.task_types.labels import check_distinct, fold_label, varies_by_format
 from bertkit.task_types.probabilities import softmax
 from bertkit.task_types.text_reader import Answer, TextExample
 from bertkit.task_types.text_task import (

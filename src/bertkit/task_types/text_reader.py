@@ -10,7 +10,8 @@ from bertkit.errors import count_of, verb_of
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Format, Table, sniff
-from bertkit.task_types.columns import guess_columns
+from bertkit.task_files.columns import guess_columns
+from bertkit.task_files.files import Cells, Columns, read_cells
 from bertkit.task_types.held_out import (
     describe_held_out,
     describe_overlap,
@@ -19,7 +20,6 @@ from bertkit.task_types.held_out import (
     hold_out,
 )
 from bertkit.task_types.reader import Reader
-from bertkit.task_types.task_files import Cells, Columns, read_cells
 
 Answer = str | float | tuple[str, ...]
 """A class, a number, or the labels that apply."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bertkit.task_types.conll_files import COLUMNS
+from bertkit.task_files.conll_files import COLUMNS
+from bertkit.task_files.files import Split, TaskFiles
 from bertkit.task_types.tagging import TaggingTask
-from bertkit.task_types.task_files import Split, TaskFiles
 
 _FILES = {"train": "eng.train", "dev": "eng.testa", "test": "eng.testb"}
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from bertkit.formats.tables import Format
+from bertkit.task_files.files import Columns, Split, TaskFiles
 from bertkit.task_types.regression import Numbers, RegressionTask
-from bertkit.task_types.task_files import Columns, Split, TaskFiles
 from bertkit.task_types.text_classification import TextClassificationTask
 from bertkit.task_types.text_task import TextTask
 

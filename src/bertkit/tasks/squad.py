@@ -6,9 +6,9 @@ the official programs.
 
 from __future__ import annotations
 
+from bertkit.task_files.files import Split, TaskFiles
+from bertkit.task_files.squad_files import COLUMNS
 from bertkit.task_types.question_answering import QuestionAnsweringTask
-from bertkit.task_types.squad_files import COLUMNS
-from bertkit.task_types.task_files import Split, TaskFiles
 
 
 def _files(home: str, train: str, dev: str) -> TaskFiles:

@@ -6,8 +6,8 @@ epochs with learning rate 2e-5 and batches of 16 (section 4.4). Test files have 
 
 from __future__ import annotations
 
+from bertkit.task_files.files import Columns, Split, TaskFiles
 from bertkit.task_types.multiple_choice import MultipleChoiceTask
-from bertkit.task_types.task_files import Columns, Split, TaskFiles
 
 _LABELLED = Columns(first="sent1", second="sent2", label="label", id="fold-ind")
 

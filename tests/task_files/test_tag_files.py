@@ -10,9 +10,9 @@ import pytest
 from tests.formats.saved_datasets import TEXT, save
 
 from bertkit.errors import BertkitError
+from bertkit.task_files.tag_files import read_sentences
 from bertkit.task_types import MultiLabelTask, TaggingTask
-from bertkit.task_types.tag_files import read_sentences
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 _ROWS = (
     {"tokens": ["Ada", "came"], "ner_tags": ["B-PER", "O"]},

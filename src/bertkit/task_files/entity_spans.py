@@ -11,8 +11,8 @@ from bertkit.formats.cells import Structure
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table
 from bertkit.storage.json_text import parse_json
-from bertkit.task_types.columns import find_id
-from bertkit.task_types.conll_files import Sentence
+from bertkit.task_files.columns import find_id
+from bertkit.task_files.conll_files import Sentence
 from bertkit.text.marks import words_regex
 
 TEXT_NAMES = ("text", "sentence", "content", "data")

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from bertkit.errors import BertkitError
+from bertkit.task_files.squad_files import is_squad
 from bertkit.task_types import QuestionAnsweringTask, SpanExample
-from bertkit.task_types.squad_files import is_squad
-from bertkit.task_types.user_tables import guess
 from bertkit.tasks.squad import v1
+from bertkit.user_tables.guess import guess
 
 CONTEXT = "The mill stood by the river until the river took the mill."
 

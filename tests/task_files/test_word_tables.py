@@ -10,10 +10,10 @@ from tests.task_types.small_tables import here as here
 
 from bertkit.errors import BAD_DATA, BertkitError
 from bertkit.formats.tables import Table
+from bertkit.task_files.tag_files import read_sentences
+from bertkit.task_files.word_tables import find_word_columns
 from bertkit.task_types import TaggingTask, TextClassificationTask
-from bertkit.task_types.tag_files import read_sentences
-from bertkit.task_types.user_tables import guess
-from bertkit.task_types.word_tables import find_word_columns
+from bertkit.user_tables.guess import guess
 
 _KAGGLE = """Sentence #,Word,POS,Tag
 Sentence: 1,Ada,NNP,B-per

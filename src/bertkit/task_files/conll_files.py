@@ -11,7 +11,7 @@ from pathlib import Path
 from bertkit.errors import count_of, data_error
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_line, open_lines
-from bertkit.task_types.task_files import Columns
+from bertkit.task_files.files import Columns
 
 COLUMNS = Columns(first="word", label="tag")
 """The first and the last column of a line."""

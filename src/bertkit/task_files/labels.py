@@ -13,7 +13,7 @@ from typing import NamedTuple
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.lines import at_row
 from bertkit.storage.json_text import parse_list
-from bertkit.task_types.task_files import Cells
+from bertkit.task_files.files import Cells
 
 _RARE = 50
 """A label is rare beside one that occurs this many times as often, or three times where it occurs once."""

@@ -21,7 +21,7 @@ from bertkit.formats.compression import ByteStream, suffix_of
 from bertkit.formats.lines import at_line, at_row
 from bertkit.formats.tables import Table, require_text
 from bertkit.storage.json_text import parse_json
-from bertkit.task_types.task_files import Columns
+from bertkit.task_files.files import Columns
 
 Fault = Literal[
     "moved", "found", "not found", "repeated", "blank", "empty", "contradictory", "unmarked", "without answer"

@@ -8,8 +8,8 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.task_types import Columns, Split, TaggingTask, TaskFiles, TextClassificationTask, TextExample
-from bertkit.task_types.input_columns import choose_columns, with_encoding
 from bertkit.task_types.similarity import SimilarityTask
+from bertkit.user_tables.input_columns import choose_columns, with_encoding
 
 OTHERS_FOLDER = TextClassificationTask(name="theirs", metric="accuracy", labels=("x", "y"))
 

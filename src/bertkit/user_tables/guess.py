@@ -15,13 +15,12 @@ from bertkit.formats.lines import at_row
 from bertkit.formats.splits import find_splits
 from bertkit.formats.tables import Format, Table
 from bertkit.metrics.entities import NO_TYPE, find_entities, spell_tag
-from bertkit.task_types.base import FileTask
-from bertkit.task_types.choice_columns import find_choices, find_columns, guess_spelling, read_choice_cells
-from bertkit.task_types.columns import guess_columns
-from bertkit.task_types.conll_files import COLUMNS as TAG_COLUMNS
-from bertkit.task_types.indicators import UNKNOWN, are_indicators, split_names
-from bertkit.task_types.label_column import Kind, LabelColumn, describe_labels, examine_labels, list_classes
-from bertkit.task_types.labels import (
+from bertkit.task_files.choice_columns import find_choices, find_columns, guess_spelling, read_choice_cells
+from bertkit.task_files.columns import guess_columns
+from bertkit.task_files.conll_files import COLUMNS as TAG_COLUMNS
+from bertkit.task_files.files import Columns, Split, TaskFiles
+from bertkit.task_files.indicators import UNKNOWN, are_indicators, split_names
+from bertkit.task_files.labels import (
     Labels,
     are_numbers,
     check_spelling,
@@ -29,18 +28,19 @@ from bertkit.task_types.labels import (
     merge_spellings,
     sort_labels,
 )
+from bertkit.task_files.squad_files import COLUMNS as QUESTION_COLUMNS
+from bertkit.task_files.squad_files import has_question_columns, is_squad
+from bertkit.task_files.tag_files import holds_tags, read_sentences
+from bertkit.task_types.base import FileTask
 from bertkit.task_types.multi_label import MultiLabelTask
 from bertkit.task_types.multiple_choice import MultipleChoiceTask
 from bertkit.task_types.question_answering import QuestionAnsweringTask
 from bertkit.task_types.regression import SMALLEST_UNIT, Numbers, RegressionTask, check_number
-from bertkit.task_types.similarity_tables import guess_similarity
-from bertkit.task_types.squad_files import COLUMNS as QUESTION_COLUMNS
-from bertkit.task_types.squad_files import has_question_columns, is_squad
-from bertkit.task_types.tag_files import holds_tags, read_sentences
 from bertkit.task_types.tagging import TaggingTask
-from bertkit.task_types.task_files import Columns, Split, TaskFiles
 from bertkit.task_types.text_classification import TextClassificationTask
 from bertkit.task_types.text_task import TextTask
+from bertkit.user_tables.label_column import Kind, LabelColumn, describe_labels, examine_labels, list_classes
+from bertkit.user_tables.similarity_tables import guess_similarity
 
 _HELDOUT = 0.1
 _SAMPLE_ROWS = 100

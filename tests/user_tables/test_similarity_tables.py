@@ -8,7 +8,7 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.task_types.similarity import SimilarityTask
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 def guessed(train: Path, dev: Path | None = None, **columns: str) -> tuple[SimilarityTask, str]:

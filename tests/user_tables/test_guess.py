@@ -13,7 +13,7 @@ from tests.task_types.small_tables import here as here
 from bertkit.errors import BAD_DATA, WRONG_USAGE, BertkitError
 from bertkit.evaluation.evaluate import read_split
 from bertkit.task_types import TextClassificationTask, TextExample, from_record
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 def test_the_guess_is_described_in_a_sentence(here: Path) -> None:

@@ -15,7 +15,7 @@ from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Format, Table, require_text
 from bertkit.storage.checksums import sha256_of
-from bertkit.task_types.indicators import join_indicators
+from bertkit.task_files.indicators import join_indicators
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ from bertkit.errors import data_error, usage_error
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table, require_text
 from bertkit.storage.json_text import parse_list
-from bertkit.task_types.columns import ID_NAMES
-from bertkit.task_types.task_files import Columns
+from bertkit.task_files.columns import ID_NAMES
+from bertkit.task_files.files import Columns
 
 Spelling = Literal["number", "number from 1", "letter", "text"]
 """How a label names the right choice: its number from 0 or from 1, its letter from A, or its text."""

@@ -13,10 +13,10 @@ from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table
 from bertkit.storage.json_text import parse_json
-from bertkit.task_types.columns import find_id
-from bertkit.task_types.conll_files import Sentence, has_tag_columns, is_tag, read_columns
-from bertkit.task_types.entity_spans import find_spans, find_texts, read_texts
-from bertkit.task_types.word_tables import find_word_columns, names_words, read_word_rows
+from bertkit.task_files.columns import find_id
+from bertkit.task_files.conll_files import Sentence, has_tag_columns, is_tag, read_columns
+from bertkit.task_files.entity_spans import find_spans, find_texts, read_texts
+from bertkit.task_files.word_tables import find_word_columns, names_words, read_word_rows
 
 _LIST_SUFFIXES = (".json", ".jsonl", ".ndjson", ".parquet")
 """Tables whose cells can be lists."""

@@ -11,8 +11,8 @@ from bertkit.errors import data_error
 from bertkit.formats.cells import Structure
 from bertkit.formats.lines import at_row, open_lines
 from bertkit.formats.tables import Table
-from bertkit.task_types.conll_files import Sentence, is_tag
-from bertkit.task_types.entity_spans import TEXT_NAMES
+from bertkit.task_files.conll_files import Sentence, is_tag
+from bertkit.task_files.entity_spans import TEXT_NAMES
 
 _DOCUMENTS = ("document", "document_id", "doc", "doc_id", "file")
 _SENTENCES = ("sentence #", "sentence_id", "sentence_idx", "sent_id", "sentence")

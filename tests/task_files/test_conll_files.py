@@ -9,7 +9,7 @@ from tests.task_types.small_sentences import task as task
 
 from bertkit.errors import BertkitError
 from bertkit.task_types import TaggingTask
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tests.task_types.small_tables import here as here
 
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.task_types import RegressionTask, TextClassificationTask
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 def test_ten_thousand_columns_are_looked_at_once(here: Path) -> None:

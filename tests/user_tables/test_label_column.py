@@ -9,7 +9,7 @@ from tests.task_types.small_tables import fails, sentence, write_csv
 from tests.task_types.small_tables import here as here
 
 from bertkit.errors import BAD_DATA
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 def test_few_whole_numbers_are_classes_unless_told_otherwise(here: Path) -> None:

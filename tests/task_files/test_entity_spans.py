@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
+from bertkit.task_files.entity_spans import Span, split_words, tag_words
 from bertkit.task_types import TaggingTask
-from bertkit.task_types.entity_spans import Span, split_words, tag_words
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 TEXT = "Ada Byron came to Old-York, Ada said."
 SPANS = [[0, 9, "PER"], [18, 26, "LOC"], [28, 31, "PER"]]

@@ -8,7 +8,7 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.formats.tables import Table
-from bertkit.task_types.task_files import Columns, read_cells
+from bertkit.task_files.files import Columns, read_cells
 from bertkit.tasks import glue
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.task_types import MultipleChoiceTask
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 def write_csv(path: Path, header: Sequence[str], *rows: Sequence[object]) -> Path:

@@ -15,9 +15,9 @@ from tests.task_types.small_tables import here as here
 from tests.task_types.small_tables import task as task
 
 from bertkit.errors import BAD_DATA, BertkitError
+from bertkit.task_files.labels import Labels, merge_spellings, read_labels, write_labels
 from bertkit.task_types import FileTask, MultiLabelTask, TaggingTask, TextClassificationTask, from_record
-from bertkit.task_types.labels import Labels, merge_spellings, read_labels, write_labels
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 
 def test_a_typo_in_a_label_is_an_error_with_its_line(here: Path) -> None:

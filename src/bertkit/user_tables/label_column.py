@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Literal
 
 from bertkit.errors import data_error, usage_error
-from bertkit.task_types.conll_files import is_tag
-from bertkit.task_types.indicators import INDICATORS
-from bertkit.task_types.labels import (
+from bertkit.task_files.conll_files import is_tag
+from bertkit.task_files.files import Columns
+from bertkit.task_files.indicators import INDICATORS
+from bertkit.task_files.labels import (
     SEPARATORS,
     Labels,
     are_numbers,
@@ -23,7 +24,6 @@ from bertkit.task_types.labels import (
     sort_labels,
     split_cells,
 )
-from bertkit.task_types.task_files import Columns
 
 Kind = Literal["classes", "number", "labels", "similarity"]
 

@@ -11,10 +11,10 @@ from tests.task_types.small_tables import fails, sentence, write_csv
 from tests.task_types.small_tables import here as here
 
 from bertkit.errors import BAD_DATA, WRONG_USAGE
+from bertkit.task_files.indicators import are_indicators, join_indicators
 from bertkit.task_types import from_record
-from bertkit.task_types.indicators import are_indicators, join_indicators
 from bertkit.task_types.multi_label import MultiLabelTask
-from bertkit.task_types.user_tables import guess
+from bertkit.user_tables.guess import guess
 
 _HEADER = "id,comment,toxic,threat,insult"
 

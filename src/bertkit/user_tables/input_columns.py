@@ -9,11 +9,11 @@ from bertkit.errors import did_you_mean, list_names, usage_error
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8, check_encoding
 from bertkit.formats.tables import Table
+from bertkit.task_files.columns import ID_NAMES, find_id, guess_columns, guess_texts, looks_like_name
+from bertkit.task_files.files import Columns, Split
 from bertkit.task_types.base import FileTask
-from bertkit.task_types.columns import ID_NAMES, find_id, guess_columns, guess_texts, looks_like_name
 from bertkit.task_types.multiple_choice import MultipleChoiceTask
 from bertkit.task_types.similarity import SimilarityTask
-from bertkit.task_types.task_files import Columns, Split
 from bertkit.task_types.text_task import TextTask
 
 _TaskOnTexts = TextTask | SimilarityTask

@@ -10,9 +10,9 @@ from pathlib import Path
 from bertkit.errors import data_error, list_names, usage_error
 from bertkit.formats.cells import Structure
 from bertkit.formats.tables import Table
-from bertkit.task_types.indicators import are_indicators, split_names
-from bertkit.task_types.labels import are_numbers, are_whole_numbers
-from bertkit.task_types.task_files import Columns
+from bertkit.task_files.files import Columns
+from bertkit.task_files.indicators import are_indicators, split_names
+from bertkit.task_files.labels import are_numbers, are_whole_numbers
 
 _SAMPLE_ROWS = 2000
 _MOST_CLASSES = 50

@@ -9,11 +9,11 @@ from bertkit.errors import data_error, usage_error
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table
-from bertkit.task_types.columns import guess_texts, label_by_name
-from bertkit.task_types.labels import are_numbers
+from bertkit.task_files.columns import guess_texts, label_by_name
+from bertkit.task_files.files import Columns, Split, TaskFiles
+from bertkit.task_files.labels import are_numbers
 from bertkit.task_types.regression import SMALLEST_UNIT, Numbers
 from bertkit.task_types.similarity import SimilarityTask
-from bertkit.task_types.task_files import Columns, Split, TaskFiles
 
 
 def guess_similarity(
