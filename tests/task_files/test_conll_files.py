@@ -35,16 +35,6 @@ def test_a_table_is_not_taken_for_words(task: TaggingTask, tmp_path: Path, name:
         list(task.reader.read(tmp_path / name))
 
 
-def test_bare_tags_make_a_task_and_are_not_mixed_with_types(tmp_path: Path) -> None:
-    (tmp_path / "t.txt").write_text("a B\nb I\nc O\n\nd B\ne O\n", encoding="utf-8")
-    found = guess(tmp_path / "t.txt")
-    assert found.task.labels == ("O", "B", "I")
-    assert "entity" in found.sentence
-    (tmp_path / "t.txt").write_text("a B\nb I-PER\nc O\n\nd B-PER\ne O\n", encoding="utf-8")
-    with pytest.raises(BertkitError, match=r"1 entities have bare tags such as B, and 2 have a type, such as B-PER"):
-        guess(tmp_path / "t.txt")
-
-
 def test_a_file_named_conll_is_read_as_tags_whatever_is_in_it(tmp_path: Path) -> None:
     (tmp_path / "t.conll").write_text("a B-\nb O\n", encoding="utf-8")
     with pytest.raises(BertkitError, match=r't\.conll, line 1: "B-" is not a tag'):

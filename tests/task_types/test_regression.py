@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.task_types.small_tables import fails, sentence, write_csv
 from tests.task_types.small_tables import here as here
+from tests.task_types.small_tables import sentence, write_csv
 
 from bertkit.batch import IGNORE
 from bertkit.contracts import Tokenizer
-from bertkit.errors import BAD_DATA
 from bertkit.task_types import RegressionTask, TextClassificationTask, TextExample
 from bertkit.task_types.class_weights import Weightable
 from bertkit.user_tables.guess import guess
@@ -28,27 +27,6 @@ def test_numbers_are_scaled_to_mean_0_and_standard_deviation_1(here: Path) -> No
     assert found.task.numbers.origin == pytest.approx(1048.75)
     output = {"value": np.array(48.75 / found.task.numbers.unit)}
     assert found.task.decode(TextExample("1", "a"), [], [output]).label == pytest.approx(1097.5)
-
-
-def test_a_word_among_numbers_is_named(here: Path) -> None:
-    rows = [(str(row), sentence(row), "many" if row == 4 else str(row / 2)) for row in range(60)]
-    path = write_csv(here / "r.csv", rows, header="id,review,score")
-    fails('r.csv, line 6: "many" is not a number', BAD_DATA, path, kind="number")
-
-
-@pytest.mark.parametrize(
-    ("numbers", "message"),
-    [
-        (("1", "1.0", "1e0"), "all numbers of the label column are 1, or too near to it to be told apart"),
-        (("0", "5e-324"), "all numbers of the label column are 0, or too near"),
-        (("1e308", "-1e308"), "t.csv, line 2: 1e308 is too large; it must be from -1e100 to 1e100"),
-        (("1", "inf"), '"inf" is not a number'),
-        (("1", "nan"), '"nan" is not a number'),
-    ],
-)
-def test_numbers_without_a_scale_are_refused(here: Path, numbers: tuple[str, ...], message: str) -> None:
-    rows = [(str(row), sentence(row), numbers[row % len(numbers)]) for row in range(60)]
-    fails(message, BAD_DATA, write_csv(here / "t.csv", rows, header="id,review,score"), kind="number")
 
 
 @pytest.mark.parametrize(

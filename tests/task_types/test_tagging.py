@@ -22,7 +22,6 @@ from bertkit.metrics.classification import ClassScore
 from bertkit.model import Model
 from bertkit.task_types import TaggingTask
 from bertkit.text.wordpiece import WordPiece
-from bertkit.user_tables.guess import guess
 
 
 def test_gold_scores_perfectly(task: TaggingTask, tokenizer: Tokenizer) -> None:
@@ -57,17 +56,6 @@ def test_gradients_reach_every_parameter_of_the_head(task: TaggingTask, tokenize
     (head,) = model.objectives.values()
     head.loss(model(batch)["tags"], batch)["tags"].sum.backward()  # type: ignore[operator]
     assert all(weight.grad is not None and weight.grad.any() for weight in head.parameters())
-
-
-def test_a_users_file_of_tags_becomes_a_task(tmp_path: Path) -> None:
-    own = tmp_path / "my.conll"
-    own.write_text("".join(f"w{n} S-ANIMAL\nx{n} O\n\n" for n in range(37)), encoding="utf-8")
-    found = guess(own)
-    assert isinstance(found.task, TaggingTask)
-    assert found.task.labels == ("O", "B-ANIMAL", "I-ANIMAL")
-    assert "37 sentences" in found.sentence
-    assert len(found.task.examples("dev")) > 0
-    assert "held out" in found.task.reader.notes()[0]
 
 
 def test_a_model_tags_text_and_words(tmp_path: Path) -> None:

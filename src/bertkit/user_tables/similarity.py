@@ -2,62 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 
 from bertkit.errors import data_error, usage_error
-from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table
 from bertkit.task_files.columns import guess_texts, label_by_name
-from bertkit.task_files.files import Columns, Split, TaskFiles
+from bertkit.task_files.files import Columns, TaskFiles
 from bertkit.task_files.labels import are_numbers
 from bertkit.task_types.regression import SMALLEST_UNIT, Numbers
 from bertkit.task_types.similarity import SimilarityTask
+from bertkit.user_tables.files import Given, Guess, UserFiles, check_rows, split_of
 
 
-def guess_similarity(
-    paths: Mapping[str, Sequence[Path]],
-    name: str,
-    *,
-    text: str | None,
-    pair: str | None,
-    label: str | None,
-    max_length: int,
-    heldout: float,
-    encoding: str = UTF_8,
-) -> tuple[SimilarityTask, str]:
-    """The task of the files of each split, and how they were understood.
+def guess_similarity(files: UserFiles, given: Given) -> Guess:
+    """The task of pairs, all rows of which are read.
 
-    ``text``, ``pair`` and ``label`` are names of columns and replace what is guessed. A column with the name of a score
-    is the score; without one in train, all pairs belong together. Another split may have scores all the same.
+    A column with the name of a score is the score; without one in train, all pairs belong together. Another split may
+    have scores all the same.
     """
-    first = paths["train"][0]
-    columns = _columns_of(Table(first, encoding=encoding), text, pair, label)
+    columns = _columns_of(files.table, given.text, given.pair, given.label)
     splits = {}
-    for split, files in paths.items():
-        if files:
-            table = Table(files[0], encoding=encoding)
-            own = columns if files[0] == first else _columns_of_split(table, columns, label)
-            absolute = tuple(str(file.resolve()) for file in files)
-            splits[split] = Split(files=absolute, columns=own, may_lack_labels=True)
-    made = TaskFiles(splits=splits, encoding=encoding)
+    for split, paths in files.paths.items():
+        table = files.opened.table(paths[0])
+        own = columns if table is files.table else _columns_of_split(table, columns, given.label)
+        splits[split] = replace(split_of(paths, own), may_lack_labels=True)
+    made = TaskFiles(splits=splits, encoding=files.encoding)
     ranked = "dev" in splits and splits["dev"].columns.label is not None
     task = SimilarityTask(
-        name=name,
+        name=files.name,
         metric="spearman" if columns.label is not None or ranked else "roc_auc",
         training="pairs" if columns.label is None else "scores",
-        numbers=_scale(made, name) if columns.label is not None else Numbers(),
+        numbers=_scale(made, files.name) if columns.label is not None else Numbers(),
         files=made,
-        max_length=max_length,
-        heldout=0.0 if "dev" in splits else heldout,
+        max_length=files.max_length,
+        heldout=files.heldout,
     )
+    check_rows(task, files.paths)
     score = (
         f"score = {columns.label} (from {task.numbers.origin:g} to {task.numbers.origin + task.numbers.unit:g})"
         if columns.label is not None
         else "no score, so that the two texts of a row belong together"
     )
-    return task, f"text = {columns.first}, pair = {columns.second}, {score}"
+    return Guess(task=task, sentence=f"text = {columns.first}, pair = {columns.second}, {score}")
 
 
 def _columns_of_split(table: Table, train: Columns, label: str | None) -> Columns:

@@ -1,0 +1,62 @@
+"""A user's own table of choices."""
+
+from __future__ import annotations
+
+from bertkit.errors import data_error
+from bertkit.task_files.choice_columns import find_choices, find_columns, guess_spelling, read_choice_cells
+from bertkit.task_files.indicators import are_indicators, split_names
+from bertkit.task_types.multiple_choice import MultipleChoiceTask
+from bertkit.user_tables.files import Given, Guess, UserFiles, check_rows, describe_file
+
+_SAMPLE_ROWS = 100
+_SPELLINGS = {
+    "number": "the number of the right one, counted from 0",
+    "number from 1": "the number of the right one, counted from 1",
+    "letter": "the letter of the right one",
+    "text": "the text of the right one",
+}
+
+
+def choices_of(files: UserFiles, given: Given) -> tuple[str, ...]:
+    """The columns of the choices; none where they are columns of 0 and 1, or the user asks for another task."""
+    table = files.table
+    if given.kind is not None or given.pair is not None:
+        return ()
+    taken = {given.text, *split_names(given.label, table.columns)}
+    choices = find_choices([name for name in table.columns if name not in taken])
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.sample(_SAMPLE_ROWS)] if choices else []
+    return () if all(are_indicators([row[name] for row in rows]) for name in choices) else choices
+
+
+def guess_choices(files: UserFiles, given: Given, choices: tuple[str, ...]) -> Guess:
+    """The multiple-choice task of the files, all rows of which are read."""
+    columns = find_columns(files.table, choices, prompt=given.text, label=given.label)
+    found = files.read_tables_with(columns)
+    rows = [
+        cells
+        for table in found.tables(files.name, "train")
+        for cells in read_choice_cells(table, found.splits["train"].columns, choices)
+    ]
+    labelled = [cells for cells in rows if cells.label]
+    if not labelled:
+        raise data_error(f'{files.first}: no row has a label in column "{columns.label}".')
+    task = MultipleChoiceTask(
+        name=files.name,
+        choices=choices,
+        spelling=guess_spelling(labelled),
+        max_length=files.max_length,
+        files=found,
+        heldout=files.heldout,
+    )
+    check_rows(task, files.paths)
+    named = choices[0] if len(choices) == 1 else f"{choices[0]} to {choices[-1]}"
+    stem = f", beginning of the choices = {columns.second}" if columns.second else ""
+    id = f", id = {columns.id}" if columns.id else ""
+    least, most = min(len(cells.choices) for cells in rows), max(len(cells.choices) for cells in rows)
+    count = str(most) if least == most else f"{least} to {most}"
+    sentence = (
+        f"prompt = {columns.first}{stem}, choices = {named} ({count} each), "
+        f"label = {columns.label} ({_SPELLINGS[task.spelling]}){id}"
+        f"{describe_file(files.table, (*columns.used(), *choices))}"
+    )
+    return Guess(task=task, sentence=sentence)

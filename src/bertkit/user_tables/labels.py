@@ -1,0 +1,106 @@
+"""A user's own table of texts with a label: classes, numbers, or several labels each."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import TypedDict
+
+from bertkit.errors import data_error
+from bertkit.formats.lines import at_row
+from bertkit.task_files.columns import guess_columns
+from bertkit.task_files.files import Columns, TaskFiles
+from bertkit.task_files.labels import (
+    Labels,
+    are_numbers,
+    check_spelling,
+    collect_labels,
+    merge_spellings,
+    sort_labels,
+)
+from bertkit.task_types.multi_label import MultiLabelTask
+from bertkit.task_types.regression import SMALLEST_UNIT, Numbers, RegressionTask, check_number
+from bertkit.task_types.text_classification import TextClassificationTask
+from bertkit.task_types.text_task import TextTask
+from bertkit.user_tables.files import Given, Guess, UserFiles, check_rows, describe_file
+from bertkit.user_tables.label_column import LabelColumn, describe_labels, examine_labels
+
+
+def guess_labels(files: UserFiles, given: Given, *, allow_rare_labels: bool, fold_labels: bool) -> Guess:
+    """The task of texts, or pairs of texts, with a label, all rows of which are read."""
+    columns = guess_columns(files.table, text=given.text, pair=given.pair, label=given.label)
+    found = files.read_tables_with(columns)
+    labels = collect_labels(found.read(files.name, "train"))
+    column = examine_labels(files.first, columns, labels, given.kind)
+    if column.kind != "number" and not columns.labels:
+        column = replace(column, labels=merge_spellings(column.labels)) if fold_labels else column
+        if not allow_rare_labels:
+            check_spelling(column.labels)
+    task = _build(files, found, column, fold_labels=fold_labels)
+    check_rows(task, files.paths.keys() - {"train"})
+    sentence = f"{_describe(columns, column)}{describe_file(files.table, columns.used())}"
+    return Guess(task=task, sentence=sentence)
+
+
+class _SharedSettings(TypedDict):
+    name: str
+    pair: bool
+    max_length: int
+    files: TaskFiles
+    heldout: float
+
+
+def _build(files: UserFiles, found: TaskFiles, column: LabelColumn, *, fold_labels: bool) -> TextTask:
+    counts, columns = column.labels.counts, found.splits["train"].columns
+    if not counts.total():
+        raise data_error(f'{files.first}: no row has a label in column "{",".join(columns.answers)}".')
+    if len(counts) == 1 and counts.total() == column.rows:
+        raise data_error(
+            f'{files.first}: every row has the label "{next(iter(counts))}". There must be two labels or more.'
+        )
+    shared: _SharedSettings = {
+        "name": files.name,
+        "pair": columns.second is not None,
+        "max_length": files.max_length,
+        "files": found,
+        "heldout": files.heldout,
+    }
+    if column.kind == "number":
+        return RegressionTask(
+            metric="pearson", also=("spearman",), numbers=_scale(files.first, column.labels), **shared
+        )
+    if column.kind == "labels":
+        labels = tuple(counts) if column.indicators else sort_labels(counts)
+        return MultiLabelTask(labels=labels, separator=column.separator, fold_labels=fold_labels, **shared)
+    return TextClassificationTask(
+        metric="accuracy",
+        also=("macro_f1", "matthews"),
+        labels=sort_labels(counts),
+        fold_labels=fold_labels,
+        **shared,
+    )
+
+
+def _scale(path: Path, labels: Labels) -> Numbers:
+    """The scale on which the numbers of train have mean 0 and standard deviation 1."""
+    if not are_numbers(labels.counts):
+        wrong = next(label for label in labels.counts if not are_numbers([label]))
+        where, line = labels.first_seen[wrong]
+        raise data_error(f'{at_row(where, line)}: "{wrong}" is not a number. Fix the row, or give --kind classes.')
+    for label, (where, line) in labels.first_seen.items():
+        check_number(float(label), label, at_row(where, line))
+    values = [float(label) for label in labels.counts.elements()]
+    spread = statistics.pstdev(values)
+    if spread < SMALLEST_UNIT:
+        raise data_error(
+            f"{path}: all numbers of the label column are {values[0]:g}, or too near to it to be told apart. There "
+            "must be at least two."
+        )
+    return Numbers(origin=statistics.fmean(values), unit=spread)
+
+
+def _describe(columns: Columns, column: LabelColumn) -> str:
+    texts = f"text = {columns.first}" + (f", pair = {columns.second}" if columns.second else "")
+    id = f", id = {columns.id}" if columns.id else ""
+    return f"{texts}, label = {','.join(columns.answers)} ({describe_labels(column)}){id}"

@@ -1,0 +1,25 @@
+"""A user's own questions about contexts, as SQuAD has them or as a table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bertkit.task_files.squad_files import COLUMNS, has_question_columns, is_squad
+from bertkit.task_types.question_answering import QuestionAnsweringTask
+from bertkit.user_tables.files import Guess, UserFiles
+
+
+def hold_questions(files: UserFiles) -> bool:
+    """Whether the files have questions and contexts."""
+    return is_squad(files.first) or has_question_columns(files.table)
+
+
+def guess_questions(files: UserFiles) -> Guess:
+    """The task of questions; if some have no answer, the model may predict that there is none."""
+    task = QuestionAnsweringTask(name=files.name, files=files.read_with(COLUMNS), null=True, heldout=files.heldout)
+    rows = {split: list(task.reader.rows(split)) for split in files.paths}
+    without = sum(example.answers == () and example.impossible for example in rows["train"])
+    task = replace(task, null=without > 0, rules="v2" if without else "v1")
+    contexts = len({example.context for example in rows["train"]})
+    sentence = f"{len(rows['train']):,} questions about {contexts:,} contexts, {without:,} of them without an answer"
+    return Guess(task=task, sentence=sentence)

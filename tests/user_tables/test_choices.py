@@ -1,0 +1,45 @@
+"""A user's own table of choices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.task_types.small_tables import fails, sentence
+from tests.task_types.small_tables import here as here
+
+from bertkit.errors import BAD_DATA
+from bertkit.task_types import MultipleChoiceTask, TextClassificationTask
+from bertkit.user_tables.guess import guess
+
+
+def _write(path: Path, labels: list[str]) -> Path:
+    rows = [f"{sentence(row)},one {row},two {row},{label}\n" for row, label in enumerate(labels)]
+    path.write_text("question,choice0,choice1,answer\n" + "".join(rows), encoding="utf-8")
+    return path
+
+
+def test_the_guess_is_described_in_a_sentence(here: Path) -> None:
+    found = guess(_write(here / "c.csv", ["1", "2"] * 10))
+    assert isinstance(found.task, MultipleChoiceTask)
+    assert found.task.spelling == "number from 1"
+    assert found.sentence == (
+        "prompt = question, choices = choice0 to choice1 (2 each), "
+        "label = answer (the number of the right one, counted from 1)"
+    )
+
+
+def test_no_label_at_all_is_refused(here: Path) -> None:
+    fails('no row has a label in column "answer"', BAD_DATA, _write(here / "c.csv", [""] * 9))
+
+
+def test_another_kind_of_task_on_the_same_columns_is_what_the_user_says(here: Path) -> None:
+    found = guess(_write(here / "c.csv", ["1", "2"] * 10), text="question", label="answer", kind="classes")
+    assert isinstance(found.task, TextClassificationTask)
+
+
+def test_columns_that_are_named_are_no_choices(here: Path) -> None:
+    rows = [(sentence(row), "up" if row % 3 else "down") for row in range(40)]
+    (here / "ab.csv").write_text("A,B\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    found = guess(here / "ab.csv", text="A", label="B")
+    assert isinstance(found.task, TextClassificationTask)
+    assert found.task.labels == ("down", "up")

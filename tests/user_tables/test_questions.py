@@ -1,0 +1,50 @@
+"""A user's own questions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bertkit.task_types import QuestionAnsweringTask
+from bertkit.user_tables.guess import guess
+
+_CONTEXT = "The mill stood by the river."
+
+
+def _write(path: Path, answers: list[list[str]]) -> Path:
+    questions = [
+        {
+            "id": f"{number}",
+            "question": "What stood?",
+            "answers": [{"text": text, "answer_start": 4} for text in each],
+            "is_impossible": not each,
+        }
+        for number, each in enumerate(answers)
+    ]
+    content = {"data": [{"title": "", "paragraphs": [{"context": _CONTEXT, "qas": questions}]}]}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_a_model_may_say_that_there_is_no_answer_where_some_questions_have_none(tmp_path: Path) -> None:
+    found = guess(_write(tmp_path / "own.json", [["mill"], [], ["mill"]]))
+    assert isinstance(found.task, QuestionAnsweringTask)
+    assert (found.task.null, found.task.rules) == (True, "v2")
+    assert found.sentence == "3 questions about 1 contexts, 1 of them without an answer"
+
+
+def test_every_question_has_an_answer_where_all_of_train_have(tmp_path: Path) -> None:
+    task = guess(_write(tmp_path / "own.json", [["mill"], ["mill"]])).task
+    assert isinstance(task, QuestionAnsweringTask)
+    assert (task.null, task.rules) == (False, "v1")
+
+
+@pytest.mark.parametrize(("has_dev", "heldout"), [(True, 0.0), (False, 0.1)])
+def test_a_tenth_is_held_out_without_a_dev_file(tmp_path: Path, has_dev: bool, heldout: float) -> None:
+    train = _write(tmp_path / "train.json", [["mill"]])
+    dev = _write(tmp_path / "dev.json", [["mill"]]) if has_dev else None
+    task = guess(train, dev=dev).task
+    assert isinstance(task, QuestionAnsweringTask)
+    assert task.heldout == heldout
