@@ -1,6 +1,7 @@
 """Scores on five GLUE tasks after pre-trainings of different lengths, beside a bag of words.
 
     python benchmarks/time_to_quality.py OUT --data DATA [--steps 640 1600 3200 ...] [--size mini] [--limit 2000]
+        [--architecture bert]
 
 Each length is a pre-training of its own, whose rate falls to 0 at its end. Its model is fine-tuned for five tasks with
 three seeds and the default settings. Bits per character are those of ``ablations.py``. OUT has the runs and
@@ -29,7 +30,13 @@ def pretrain(run: Path, steps: int, arguments: argparse.Namespace) -> None:
     """Start or continue a pre-training."""
     if not (run / "run.json").exists():
         bertkit.pretrain(
-            arguments.data, output=run, size=arguments.size, profile="fast", steps=steps, set=arguments.set
+            arguments.data,
+            output=run,
+            architecture=arguments.architecture,
+            size=arguments.size,
+            profile="fast",
+            steps=steps,
+            set=arguments.set,
         )
     elif not (run / "model").exists():
         bertkit.pretrain(resume=run)
@@ -82,6 +89,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--data", type=Path, required=True, help="folder that bertkit prepare has written")
     parser.add_argument("--steps", type=int, nargs="*", default=[640, 1600, 3200])
+    parser.add_argument("--architecture", default="bert")
     parser.add_argument("--size", default="mini")
     parser.add_argument("--limit", type=int, default=2000, help="training examples of each task")
     parser.add_argument("--set", nargs="*", default=[], help="settings of the pre-training")
