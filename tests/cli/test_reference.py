@@ -37,6 +37,12 @@ def test_changed_missing_and_stale_pages_are_outdated(tmp_path: Path) -> None:
     assert not list_outdated(tmp_path)
 
 
+def test_no_type_needs_an_escape_that_the_site_would_show() -> None:
+    pages = make_pages()
+    assert not [name for name, page in pages.items() if "\\|" in page]
+    assert "`Path or str or DataTable`" in pages["finetune.md"]
+
+
 def test_characters_of_markdown_and_html_are_escaped() -> None:
     pages = make_pages()
     assert "&lt;mask>" in pages["fill.md"]

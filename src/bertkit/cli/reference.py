@@ -96,7 +96,9 @@ def _spell_parameters(options: Sequence[Option]) -> Iterator[str]:
 def _describe_option(option: Option) -> tuple[Markup, ...]:
     shown = option.name.upper() if option.positional else spell_option(option.name)
     default = "" if option.required or option.default in (None, ()) else f"`{option.default}`"
-    cells = f"`{shown}`", f"`{option.name}`", f"`{format_type(option.type)}`", default, _escape(option.help)
+    # Without bars, which some programs show with a backslash; None is the empty default.
+    values = format_type(option.type).removesuffix(" | None").replace(" | ", " or ")
+    cells = f"`{shown}`", f"`{option.name}`", f"`{values}`", default, _escape(option.help)
     return tuple(map(Markup, cells))
 
 
