@@ -83,6 +83,14 @@ def test_infinity_is_no_missing_number(tmp_path: Path) -> None:
     assert [each[1] for each in cells(write_memory_table(table, tmp_path, "train"))] == ["1.5", "-inf", ""]
 
 
+def test_the_missing_value_of_pandas_is_missing_beside_infinity_and_in_lists(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    score = pandas.array([1.5, np.inf, pandas.NA], dtype="Float64")
+    table = frame(score=score, scores=[[pandas.NA, 2], {"a": pandas.NA}, pandas.NA])
+    expected = [("1.5", "[null, 2]"), ("inf", '{"a": null}'), ("", "")]
+    assert cells(write_memory_table(table, tmp_path, "train")) == expected
+
+
 def test_cells_that_json_lacks_are_texts_or_missing(tmp_path: Path) -> None:
     odd = [[1.0, np.nan], {"a": np.inf}, UUID(int=7), np.int64(3), None]
     table = frame(text=list("abcde"), odd=odd)

@@ -29,7 +29,7 @@ def to_json(value: object) -> object:
     """The value of a table in memory as JSON can have it: a date, for example, as a text, and NaN as None."""
     if hasattr(value, "tolist"):  # of NumPy, which takes a tenth of a second to import
         value = value.tolist()
-    if value is None or value != value:
+    if value is None or _is_missing(value):
         return None
     if isinstance(value, bytes):  # which may be a picture
         return value.decode("utf-8", "backslashreplace")
@@ -41,3 +41,11 @@ def to_json(value: object) -> object:
         return {str(name): to_json(each) for name, each in value.items()}
     is_plain = isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
     return value if is_plain else spell_cell(value)
+
+
+def _is_missing(value: object) -> bool:
+    """Whether a value differs from itself, as NaN does; a comparison with pandas' NA has no truth value at all."""
+    try:
+        return bool(value != value)
+    except TypeError:
+        return True

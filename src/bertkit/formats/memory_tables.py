@@ -139,14 +139,14 @@ def _with_whole_numbers(frame: Any) -> Any:
 def _plain_cells(rows: Any) -> Any:
     """The rows with cells that JSON can have. Infinity becomes a text, which is refused where a number is asked for;
     pandas would make it a missing one, also inside a list."""
-    numbers = rows.select_dtypes("number")
-    infinite = [name for name in numbers if np.isinf(numbers[name].to_numpy("float64", na_value=np.nan)).any()]
-    mixed = [name for name in rows if rows[name].dtype == object]
-    if infinite or mixed:
-        rows = rows.copy()
-        for name in infinite:
-            rows[name] = [str(cell) if abs(cell) == np.inf else cell for cell in rows[name]]
-        for name in mixed:
+    rows = rows.copy()
+    for name in rows.select_dtypes("number"):
+        is_infinite = np.isinf(rows[name].to_numpy("float64", na_value=np.nan))
+        if is_infinite.any():
+            cells = zip(rows[name], is_infinite, strict=True)
+            rows[name] = [str(cell) if infinite else cell for cell, infinite in cells]
+    for name in rows:
+        if rows[name].dtype == object:
             cells = zip(rows[name], rows[name].isna(), strict=True)
             rows[name] = [None if is_missing else to_json(cell) for cell, is_missing in cells]
     return rows
