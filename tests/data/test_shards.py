@@ -195,6 +195,16 @@ def test_a_truncated_shard_is_an_error_even_without_its_checksum(data: Path, kee
             Corpus.open(data, verify=verify)
 
 
+@pytest.mark.parametrize("place", range(3, 8))
+def test_a_header_longer_than_its_shard_is_not_read_into_memory(data: Path, place: int) -> None:
+    path = data / "train-0.safetensors"
+    content = bytearray(path.read_bytes())
+    content[place] ^= 64
+    path.write_bytes(content)
+    with pytest.raises(BertkitError, match=r"not a complete shard: its header would have [\d,]+ bytes"):
+        Shard.open(path)
+
+
 def test_a_folder_of_texts_is_not_a_prepared_corpus(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a\n")
     with pytest.raises(BertkitError, match=r"has texts, not token ids\. .*bertkit prepare .*/\*\.txt --tokenizer TOK"):

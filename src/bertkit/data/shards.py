@@ -166,6 +166,8 @@ class Shard:
         try:
             with path.open("rb") as file:
                 size = int.from_bytes(file.read(8), "little")
+                if size > path.stat().st_size:  # to read so much could need any memory
+                    raise ValueError(f"its header would have {size:,} bytes")
                 header = json.loads(file.read(size))
             arrays = {name: _map(path, 8 + size, header[name]) for name in cls.__slots__}
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
