@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,10 @@ def lead_outside(folder: Path) -> None:
     (folder / "state.json").write_text('{"_data_files": [{"filename": "../../secret.arrow"}]}')
 
 
+def rewrite(name: str, content: object) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text(json.dumps(content))
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -97,6 +101,17 @@ def lead_outside(folder: Path) -> None:
             lambda folder: (folder / "dataset_info.json").write_text("[]"),
             r"dataset_info.json is not a JSON object",
         ),
+        *(
+            (rewrite("state.json", {"_data_files": each}), r"state.json does not list its files")
+            for each in (7, "x", [7])
+        ),
+        *(
+            (
+                rewrite("dataset_info.json", {"features": {"label": {"_type": "ClassLabel", "names": each}}}),
+                r"dataset_info.json has no list of names for the classes of a column",
+            )
+            for each in (7, "x")
+        ),
     ],
 )
 def test_a_damaged_dataset_is_an_error(spoil: Any, message: str, saved: Path) -> None:
@@ -105,6 +120,12 @@ def test_a_damaged_dataset_is_an_error(spoil: Any, message: str, saved: Path) ->
         guess(saved)
     assert caught.value.exit_code == BAD_DATA
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("features", [7, "x", [[]], None])
+def test_features_of_another_form_say_nothing_about_a_column(features: object, saved: Path) -> None:
+    rewrite("dataset_info.json", {"features": features})(saved / "train")
+    assert {cell for row in Table(saved / "train").rows("label") for cell in row.cells} == {"0", "1", "2"}
 
 
 def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:

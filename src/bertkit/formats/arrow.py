@@ -62,8 +62,8 @@ def parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Values]:
     with _open_parquet(path) as file:
         check_unpacked(path, unpacked_size(file.metadata, columns))
         texts = text_columns(file.schema_arrow)
-        features = _described_columns(file.schema_arrow, path)
-    converters = [build_converter(features.get(column), path) for column in columns]
+        features = _read_features(file.schema_arrow, path)
+    converters = [build_converter(_feature_of(column, features), path) for column in columns]
     # A text that many rows share stays one text: a thousand copies of it could fill the memory.
     with _open_parquet(path, read_dictionary=texts) as file:
         try:
@@ -106,8 +106,8 @@ def check_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
 def dataset_rows(folder: Path, columns: Sequence[str]) -> Iterator[Values]:
     """The values of ``columns`` in each row of one split; classes by their names, -1 (no class) as None."""
     info = folder / "dataset_info.json"
-    features = (read_object(info).get("features") or {}) if info.is_file() else {}
-    converters = [build_converter(features.get(column), info) for column in columns]
+    features = read_object(info).get("features") if info.is_file() else None
+    converters = [build_converter(_feature_of(column, features), info) for column in columns]
     for file in _arrow_files(folder):
         number = 0
         with _open_stream(file) as stream:
@@ -120,16 +120,20 @@ def dataset_rows(folder: Path, columns: Sequence[str]) -> Iterator[Values]:
                 raise data_error(f"{file}, row {number + 1:,}: cannot be read ({error}).") from error
 
 
-def _described_columns(schema: Any, path: Path) -> dict[str, Any]:
-    """What ``datasets`` writes about the columns into a Parquet file, such as the names of classes; {} in another."""
+def _read_features(schema: Any, path: Path) -> object:
+    """What ``datasets`` writes about the columns into a Parquet file, such as the names of classes; None in another."""
     written = (schema.metadata or {}).get(b"huggingface", b"{}")
     try:
-        features = parse_json(written.decode("utf-8"))["info"]["features"]
+        return parse_json(written.decode("utf-8"))["info"]["features"]
     except (KeyError, TypeError):
-        return {}
+        return None
     except ValueError as error:
         raise data_error(f"{path} describes its columns in a way that cannot be read ({error}).") from error
-    return features if isinstance(features, dict) else {}
+
+
+def _feature_of(column: str, features: object) -> object:
+    """What ``features`` say about a column; None if they are no object or do not have it."""
+    return features.get(column) if isinstance(features, dict) else None
 
 
 def _rows(batch: Any, columns: Sequence[str], converters: Sequence[_Converter]) -> Iterator[Values]:
@@ -151,7 +155,10 @@ def _arrow_files(folder: Path) -> list[Path]:
     state = read_object(folder / "state.json") if (folder / "state.json").is_file() else {}
     if state.get("_indices_data_files"):
         raise data_error(f"{folder} is a selection of rows. Save it with dataset.flatten_indices().save_to_disk(...).")
-    names = [Path(str(each.get("filename"))).name for each in state.get("_data_files") or []]
+    listed = state.get("_data_files") or []
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        raise data_error(f"{folder / 'state.json'} does not list its files.")
+    names = [Path(str(each.get("filename"))).name for each in listed]
     files = [folder / name for name in names] or sorted(folder.glob("*.arrow"))
     if not files:
         raise data_error(f"{folder} has no .arrow file.")
@@ -168,8 +175,11 @@ def build_converter(feature: object, source: Path | str) -> _Converter:
     if not isinstance(feature, dict):
         return _unchanged
     if feature.get("_type") == "ClassLabel":
-        names = [str(name) for name in feature.get("names") or []]
-        return lambda value: _class_name(value, names, source)
+        names = feature.get("names") or []
+        if not isinstance(names, list):
+            raise data_error(f"{source} has no list of names for the classes of a column.")
+        spelled = list(map(str, names))
+        return lambda value: _class_name(value, spelled, source)
     if "feature" in feature:
         convert = build_converter(feature["feature"], source)
         convert_record = _build_record_converter(feature["feature"], source, in_lists=True)
