@@ -94,3 +94,11 @@ def test_rules_without_bounds_are_refused(name: str) -> None:
     with pytest.raises(BertkitError, match=message) as caught:
         build_backend(description(**parts), "t.json")
     assert str(caught.value).startswith("t.json")
+
+
+def test_the_unknown_token_is_in_the_vocabulary_of_the_model() -> None:
+    """The library reads it from the added tokens alone, and then fails at the first unknown word."""
+    content = description()
+    del content["model"]["vocab"]["[UNK]"]
+    with pytest.raises(BertkitError, match=r'^t\.json: the unknown token "\[UNK\]" is not in the vocabulary'):
+        build_backend(content, "t.json")

@@ -134,6 +134,7 @@ class TestFiles:
             ({"pre_tokenizer": {"type": "ByteLevel", "use_regex": False}}, "has another pre_tokenizer"),
             ({"model": {"vocab": {"a": 0}, "merges": [], "end_of_word_suffix": "</w>"}}, "another end_of_word_suffix"),
             ({"added_tokens": [{"content": "<e1>"}]}, 'added_tokens must be a list of objects with "content" and "id"'),
+            ({"added_tokens": [{"content": ["<e1>"], "id": 1}]}, "added_tokens must be a list of objects with"),
             ({"model": {"vocab": {"a": 0}, "merges": ["a b"]}}, "the merges do not belong to the vocabulary"),
             ({"model": {"vocab": {"a": 5}, "merges": ["a"]}}, 'merge 1: "a" is not a merge of two tokens'),
         ],

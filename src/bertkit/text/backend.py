@@ -36,14 +36,19 @@ _REPEATED_GROUP = re.compile(r"\)(?:[*+]|\{)")
 def build_backend(description: Mapping[str, object], source: object) -> Tokenizer:
     """The library's tokenizer from the content of a ``tokenizer.json``; ``source`` names the file in errors.
 
-    Raises a data error for rules that need more than the limits above.
+    Raises a data error for rules that need more than the limits above, and for a model whose unknown token is not in
+    its own vocabulary: that would fail at the first unknown word of a text.
     """
     for problem in _problems(description):
         raise data_error(f"{source}: {problem}: it may be made to fill memory or time.")
     try:
-        return Tokenizer.from_buffer(msgspec.json.encode(description))
+        backend = Tokenizer.from_buffer(msgspec.json.encode(description))
     except Exception as error:  # the library raises nothing narrower
         raise data_error(f"{source} is not a tokenizer: {error}.") from error
+    unknown = getattr(backend.model, "unk_token", None)  # a Unigram model has a number
+    if unknown is not None and backend.model.token_to_id(unknown) is None:
+        raise data_error(f'{source}: the unknown token "{unknown}" is not in the vocabulary of its model.')
+    return backend
 
 
 def list_rules(part: object) -> Iterator[object]:

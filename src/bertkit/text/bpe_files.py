@@ -95,9 +95,14 @@ def _read_tokenizer_json(file: Path, name: str, config: Mapping[str, object]) ->
 def _listed(description: Mapping[str, object], file: Path) -> list[dict[str, object]]:
     """The added tokens of a ``tokenizer.json``."""
     listed = description.get("added_tokens") or []
-    if isinstance(listed, list) and all(isinstance(each, dict) and {"content", "id"} <= set(each) for each in listed):
+    if isinstance(listed, list) and all(map(_is_listed, listed)):
         return listed
     raise data_error(f'{file}: added_tokens must be a list of objects with "content" and "id".')
+
+
+def _is_listed(entry: object) -> bool:
+    fields = entry if isinstance(entry, dict) else {}
+    return isinstance(fields.get("content"), str) and isinstance(fields.get("id"), int)
 
 
 def _check_vocabulary(vocabulary: object, file: Path) -> dict[str, int]:
