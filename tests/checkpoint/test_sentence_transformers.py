@@ -111,6 +111,13 @@ def test_a_folder_without_modules_is_not_one_of_sentence_transformers(folder: Pa
     assert read_embedding(folder) is None
 
 
+def test_a_default_prompt_that_is_no_name_is_ignored(tmp_path: Path) -> None:
+    write_embedding(tmp_path, SentenceEmbedding(), hidden_size=14, positions=41)
+    content = {"prompts": {"query": "query: "}, "default_prompt_name": ["query"]}
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(content))
+    assert read_embedding(tmp_path) == SentenceEmbedding(max_length=41)
+
+
 def test_the_verbose_form_is_written(tmp_path: Path) -> None:
     """The keys that text-embeddings-inference 1.9.3 requires; its parser refuses the compact form."""
     write_embedding(tmp_path, SentenceEmbedding(pool="cls", normalize=True), hidden_size=14, positions=41)

@@ -11,6 +11,7 @@ import pytest
 from bertkit.errors import BertkitError
 from bertkit.storage.atomic import (
     read_json,
+    read_object,
     recoverable_path,
     remove_folder,
     remove_temporaries,
@@ -111,6 +112,13 @@ def test_the_error_of_missing_json_and_of_a_folder_in_its_place(tmp_path: Path) 
     (tmp_path / "run.json").mkdir()
     with pytest.raises(BertkitError, match=r"run\.json is not readable JSON: .*directory"):
         read_json(tmp_path / "run.json")
+
+
+def test_an_object_may_be_missing_and_is_then_empty(tmp_path: Path) -> None:
+    assert read_object(tmp_path / "run.json", missing_ok=True) == {}
+    (tmp_path / "run.json").write_text("[]")
+    with pytest.raises(BertkitError, match=r"run\.json is not a JSON object"):
+        read_object(tmp_path / "run.json", missing_ok=True)
 
 
 def test_a_file_is_flushed_to_disk_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

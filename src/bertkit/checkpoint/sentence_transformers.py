@@ -78,11 +78,10 @@ def read_embedding(folder: Path) -> SentenceEmbedding | None:
             f"{folder / MODULES} has the modules {', '.join(kinds)}; bertkit makes vectors of Transformer, Pooling and "
             "Normalize."
         )
-    _refuse_prompt(folder / _MODEL_CONFIG)
+    content = read_object(folder / _MODEL_CONFIG, missing_ok=True)
+    _refuse_prompt(folder / _MODEL_CONFIG, content)
     _refuse_lower_casing(folder)
     pool = _read_pooling(folder / _POOLING_FOLDER / _CONFIG)
-    file = folder / _MODEL_CONFIG
-    content = read_object(file) if file.is_file() else {}
     kept = {name: content[name] for name in _DEFAULT_MODEL_CONFIG if name in content}
     return SentenceEmbedding(
         pool=pool, normalize="Normalize" in kinds, max_length=_read_max_length(folder), model_config=kept
@@ -116,7 +115,7 @@ def applies_sigmoid(folder: Path, config: Mapping[str, Any]) -> bool:
     That is the default of CrossEncoder. Another function is named in a file of its own since version 5, before that in
     ``config.json``. Where none is named, a model for regression has none.
     """
-    newest = read_object(folder / _MODEL_CONFIG) if (folder / _MODEL_CONFIG).is_file() else {}
+    newest = read_object(folder / _MODEL_CONFIG, missing_ok=True)
     older = config.get("sentence_transformers")
     candidates = [newest, older if isinstance(older, dict) else {}]
     named = [each["activation_fn"] for each in candidates if each.get("activation_fn") is not None]
@@ -149,7 +148,7 @@ def _read_pooling(file: Path) -> Pooling:
 
 def _read_max_length(folder: Path) -> int | None:
     for name, key in ((_TRANSFORMER_CONFIG, "max_seq_length"), (_TOKENIZER_CONFIG, "model_max_length")):
-        value = read_object(folder / name).get(key) if (folder / name).is_file() else None
+        value = read_object(folder / name, missing_ok=True).get(key)
         if isinstance(value, int) and 2 < value <= _LONGEST:
             return value
     return None
@@ -158,7 +157,7 @@ def _read_max_length(folder: Path) -> int | None:
 def _refuse_lower_casing(folder: Path) -> None:
     """Raise a data error if texts are lower-cased before a tokenizer that would keep upper case."""
     file = folder / _TRANSFORMER_CONFIG
-    if not (file.is_file() and read_object(file).get("do_lower_case")):
+    if not read_object(file, missing_ok=True).get("do_lower_case"):
         return
     tokenizer = load_tokenizer(folder)
     if tokenizer.encode(_LETTERS).ids != tokenizer.encode(_LETTERS.lower()).ids:
@@ -168,10 +167,9 @@ def _refuse_lower_casing(folder: Path) -> None:
         )
 
 
-def _refuse_prompt(file: Path) -> None:
-    content: Mapping[str, Any] = read_object(file) if file.is_file() else {}
+def _refuse_prompt(file: Path, content: Mapping[str, Any]) -> None:
     prompts, name = content.get("prompts"), content.get("default_prompt_name")
-    if isinstance(prompts, dict) and prompts.get(name):
+    if isinstance(prompts, dict) and isinstance(name, str) and prompts.get(name):
         raise data_error(
             f'{file}: the default prompt is "{prompts[name]}", which bertkit does not add. Put it before every text, '
             "and set default_prompt_name to null."

@@ -106,7 +106,7 @@ def check_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
 def dataset_rows(folder: Path, columns: Sequence[str]) -> Iterator[Values]:
     """The values of ``columns`` in each row of one split; classes by their names, -1 (no class) as None."""
     info = folder / "dataset_info.json"
-    features = read_object(info).get("features") if info.is_file() else None
+    features = read_object(info, missing_ok=True).get("features")
     converters = [build_converter(_feature_of(column, features), info) for column in columns]
     for file in _arrow_files(folder):
         number = 0
@@ -152,7 +152,7 @@ def list_values(column: Any) -> list[Any]:
 
 def _arrow_files(folder: Path) -> list[Path]:
     """The files in ``state.json``, in its order; without it, all ``.arrow`` files."""
-    state = read_object(folder / "state.json") if (folder / "state.json").is_file() else {}
+    state = read_object(folder / "state.json", missing_ok=True)
     if state.get("_indices_data_files"):
         raise data_error(f"{folder} is a selection of rows. Save it with dataset.flatten_indices().save_to_disk(...).")
     listed = state.get("_data_files") or []

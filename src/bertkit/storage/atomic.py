@@ -106,8 +106,13 @@ def read_json(path: Path) -> Any:
         raise data_error(f"{path} is not readable JSON: {error}.") from error
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """Read a JSON file that has an object; anything else is an error that names the file."""
+def read_object(path: Path, *, missing_ok: bool = False) -> dict[str, Any]:
+    """Read a JSON file that has an object; anything else is an error that names the file.
+
+    With ``missing_ok`` a file that does not exist counts as an empty object.
+    """
+    if missing_ok and not path.is_file():
+        return {}
     content = read_json(path)
     if not isinstance(content, dict):
         raise data_error(f"{path} is not a JSON object.")

@@ -62,7 +62,7 @@ class Description(TypedDict, total=False):
 
 def read_config(folder: Path) -> Mapping[str, object]:
     """The ``tokenizer_config.json`` of a folder; empty if there is none."""
-    return read_object(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    return read_object(folder / CONFIG, missing_ok=True)
 
 
 def read_lenient(file: Path) -> Mapping[str, object]:

@@ -28,7 +28,7 @@ from bertkit.text.backend import MOST_CHARACTERS, build_backend
 from bertkit.text.base import BaseTokenizer, replace_surrogates
 from bertkit.text.characters import NO_WORD, WORD_LENGTH, spell_word
 from bertkit.text.normalization import BertSpecialTokens, NormalizationRules, build_tokenizer
-from bertkit.text.tokenizer_files import CONFIG, TOKENIZER, save_tokenizer
+from bertkit.text.tokenizer_files import CONFIG, TOKENIZER, read_config, save_tokenizer
 from bertkit.text.training import most_frequent_words
 
 _RULES = NormalizationRules(lowercase=False, strip_accents=False)
@@ -70,11 +70,10 @@ class WordLevel(BaseTokenizer):
         file = Path(path) / TOKENIZER
         if not file.is_file():
             raise data_error(f"no vocabulary of words at {path}: it has no {TOKENIZER}.")
-        config = read_json(Path(path) / CONFIG) if (Path(path) / CONFIG).is_file() else {}
-        length = config.get(_LENGTH, WORD_LENGTH) if isinstance(config, dict) else None
+        length = read_config(file.parent).get(_LENGTH, WORD_LENGTH)
         if not isinstance(length, int) or not _SHORTEST <= length <= MOST_CHARACTERS:
             raise data_error(
-                f"{Path(path) / CONFIG}: {_LENGTH} must be a whole number from {_SHORTEST} to {MOST_CHARACTERS:,}."
+                f"{file.parent / CONFIG}: {_LENGTH} must be a whole number from {_SHORTEST} to {MOST_CHARACTERS:,}."
             )
         return cls(_read(file), length, str(file))
 
