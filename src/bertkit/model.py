@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Self
+from typing import Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,11 @@ class Model(nn.Module):
         if self.frozen:
             encoder.requires_grad_(False)
 
+    @property
+    def heads(self) -> dict[str, Objective]:
+        """The objectives by name, with their type: that of the values of ``objectives``, a ModuleDict, is unknown."""
+        return cast("dict[str, Objective]", dict(self.objectives.items()))
+
     def train(self, mode: bool = True) -> Self:
         """Turn dropout on or off; a frozen encoder never has any."""
         super().train(mode)
@@ -41,12 +46,12 @@ class Model(nn.Module):
     def forward(self, batch: Batch) -> dict[str, Outputs]:
         """The outputs of every objective, by its name. States are computed only where an objective reads them."""
         states = self.encoder(batch, self._needed_positions(batch.on_host), output_hidden_states=self._reads_layers)
-        return {name: objective(states, batch) for name, objective in self._named_objectives()}
+        return {name: objective(states, batch) for name, objective in self.heads.items()}
 
     def counts(self, batch: Batch) -> dict[str, int]:
         """The number of labels of each loss term, by its name, from the labels alone."""
         counts: dict[str, int] = {}
-        for _, objective in self._named_objectives():
+        for objective in self.heads.values():
             counts |= objective.counts(batch)
         return counts
 
@@ -56,20 +61,19 @@ class Model(nn.Module):
         A frozen encoder counts a third: ``training.flops`` multiplies by 3 for the backward pass, which it lacks.
         """
         positions = self._needed_positions(batch)
-        objectives = [objective for _, objective in self._named_objectives()]
         encoder_macs = self.encoder.count_macs(
             batch,
             batch.attention_mask if positions is None else positions,
-            pooled=any(each.reads_pooled for each in objectives),
+            pooled=any(each.reads_pooled for each in self.heads.values()),
         )
         if not any(each.requires_grad for each in self.encoder.parameters()):
             encoder_macs //= 3
-        return encoder_macs + sum(each.count_macs(batch) for each in objectives)
+        return encoder_macs + sum(each.count_macs(batch) for each in self.heads.values())
 
     def loss(self, outputs: Mapping[str, Outputs], batch: Batch) -> LossTerms:
         """The loss terms of every objective, by the name of the label, weighted as the objective says."""
         terms: LossTerms = {}
-        for name, objective in self._named_objectives():
+        for name, objective in self.heads.items():
             for label, term in objective.loss(outputs[name], batch).items():
                 terms[label] = replace(term, weight=objective.weight)
         return terms
@@ -77,23 +81,16 @@ class Model(nn.Module):
     def metrics(self, outputs: Mapping[str, Outputs], batch: Batch) -> LossTerms:
         """The metrics of every objective, such as correct predictions; they are reported and not trained on."""
         terms: LossTerms = {}
-        for name, objective in self._named_objectives():
+        for name, objective in self.heads.items():
             terms |= objective.metrics(outputs[name], batch)
         return terms
 
     def _needed_positions(self, batch: Batch) -> Tensor | None:
         """Where at least one objective reads the hidden states; None for everywhere."""
         positions = torch.zeros_like(batch.attention_mask)
-        for _, objective in self._named_objectives():
+        for objective in self.heads.values():
             own = objective.reads(batch)
             if own is None:
                 return None
             positions |= own
         return positions
-
-    def _named_objectives(self) -> list[tuple[str, Objective]]:
-        pairs = []
-        for name, objective in self.objectives.items():
-            assert isinstance(objective, Objective)  # a ModuleDict does not know the type of its values
-            pairs.append((name, objective))
-        return pairs

@@ -38,9 +38,9 @@ def tensors_to_hf(model: Model) -> dict[str, Tensor]:
     optional = {name: tensors.pop(prefix + name) for name in _optional_names(spec)}
     if _stores_optional_part(spec, model):
         tensors |= {("" if spec.precedes_heads else prefix) + name: part for name, part in optional.items()}
-    for name, objective in model.objectives.items():
-        if isinstance(objective, Objective) and objective.in_huggingface:
-            for usual, moved in spec.moved.get(str(objective.label), {}).items():
+    for name, objective in model.heads.items():
+        if objective.in_huggingface:
+            for usual, moved in spec.moved.get(objective.label, {}).items():
                 tensors[moved] = tensors.pop(prefix + usual)
         tensors |= _to_hf(objective, _objective_names(spec, name, objective))
     return tensors
@@ -121,10 +121,10 @@ def _stores_optional_part(spec: HuggingFaceSpec, model: Model) -> bool:
 
     A pooler is left out if no head reads it; a part that precedes all heads, if there is none.
     """
-    objectives = [each for each in model.objectives.values() if isinstance(each, Objective)]
     if spec.precedes_heads:
-        return bool(objectives)
-    return any(each.reads_pooled for each in objectives) or not any(each.in_huggingface for each in objectives)
+        return bool(model.heads)
+    heads = model.heads.values()
+    return any(each.reads_pooled for each in heads) or not any(each.in_huggingface for each in heads)
 
 
 def count_layers(spec: HuggingFaceSpec, tensors: Mapping[str, Tensor]) -> int | None:
@@ -155,11 +155,10 @@ def _encoder_names(spec: HuggingFaceSpec, encoder: Encoder) -> dict[str, tuple[s
     return written | {name: (name,) for name in state if name not in written}
 
 
-def _objective_names(spec: HuggingFaceSpec, name: str, objective: nn.Module) -> Names:
+def _objective_names(spec: HuggingFaceSpec, name: str, objective: Objective) -> Names:
     """The table of names of a head, the encoder's for such heads or the objective's; tensors that it does not list, and
     heads without a table, have our own names. A head may lack a tensor that the objective's table has: one on an
     encoder with a prediction layer has no transform."""
-    assert isinstance(objective, Objective)
     own_names = {ours: (f"objectives.{name}.{ours}",) for ours in objective.state_dict()}
     if not objective.in_huggingface:
         return own_names

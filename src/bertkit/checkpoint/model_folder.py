@@ -365,13 +365,13 @@ def others_read(model: Model) -> Literal["model", "encoder", "nothing"]:
     names = spec_of_encoder(model.encoder).huggingface.architectures
     if not names:
         return "nothing"
-    alike = all(each.in_huggingface or not [*each.parameters()] for each in model.objectives.values())
+    alike = all(each.in_huggingface or not [*each.parameters()] for each in model.heads.values())
     return "model" if _heads(model) in names and alike else "encoder"
 
 
 def _heads(model: Model) -> frozenset[str]:
     """The labels of the heads that Hugging Face may have a class for."""
-    return frozenset(str(each.label) for each in model.objectives.values() if each.in_huggingface)
+    return frozenset(each.label for each in model.heads.values() if each.in_huggingface)
 
 
 def _describe(model: Model, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> dict[str, object]:

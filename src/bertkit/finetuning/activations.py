@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.contracts import Encoder, Objective
+from bertkit.contracts import Encoder
 from bertkit.model import Model
 from bertkit.storage.atomic import explain_writing
 
@@ -118,8 +118,7 @@ class CachedEncoder(Encoder):
 
 def cache_activations(model: Model, activations: ActivationCache) -> Model:
     """A model with the heads of the frozen ``model``, whose encoder output is cached in ``activations``."""
-    heads = {name: head for name, head in model.objectives.items() if isinstance(head, Objective)}
-    return Model(CachedEncoder(model.encoder, activations), heads)
+    return Model(CachedEncoder(model.encoder, activations), model.heads)
 
 
 def _key(input_ids: Tensor, segment_ids: Tensor, mask: Tensor, selected: Tensor) -> bytes:

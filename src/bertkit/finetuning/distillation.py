@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bertkit.batch import Feature
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.contracts import LayerStack, Objective, SubwordTokenizer
+from bertkit.contracts import LayerStack, SubwordTokenizer
 from bertkit.errors import usage_error
 from bertkit.finetuning.layer_matching import MatchedLayers, predict_layer_means
 from bertkit.finetuning.record import FinetuneRun
@@ -75,13 +75,12 @@ def _count_layers(run: FinetuneRun) -> int:
 
 def add_teacher(model: Model, run: FinetuneRun) -> Model:
     """The same modules with the loss against the teacher in addition; ``model`` itself is not changed."""
-    heads = {name: head for name, head in model.objectives.items() if isinstance(head, Objective)}
-    (head,) = heads.values()
+    (head,) = model.heads.values()
     assert isinstance(head, SequenceClassification)
     soft = SoftTargets(head, temperature=run.temperature)
     soft.weight = run.teacher_weight
     matched = {MatchedLayers.label: MatchedLayers(run.layer_weight)} if run.layer_weight else {}
-    return Model(model.encoder, {**heads, SoftTargets.label: soft, **matched})
+    return Model(model.encoder, {**model.heads, SoftTargets.label: soft, **matched})
 
 
 def _require_classes(run: FinetuneRun) -> TextClassificationTask:

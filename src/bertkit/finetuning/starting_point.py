@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.contracts import Encoder, LayerStack, Objective
+from bertkit.contracts import Encoder, LayerStack
 from bertkit.encoder_types import Transformer, WordEncoder
 from bertkit.encoder_types.building import enlarge
 from bertkit.errors import usage_error
@@ -107,5 +107,4 @@ def add_language_model(model: Model, weight: float) -> Model:
         raise usage_error("lm_loss_weight is for a model that is trained and reads from left to right, such as GPT.")
     language_model = CausalLanguageModel(encoder.token_embedding)
     language_model.weight = weight
-    heads = {name: head for name, head in model.objectives.items() if isinstance(head, Objective)}
-    return Model(encoder, {**heads, "clm": language_model})
+    return Model(encoder, {**model.heads, "clm": language_model})

@@ -30,7 +30,7 @@ def in_files_unit(model: Model, task: FileTask) -> tuple[Model, FileTask]:
     origin, unit = task.numbers.origin, task.numbers.unit
     if (origin, unit) == (_FILES.origin, _FILES.unit) or abs(origin) > _MOST_UNITS * unit or unit > _LARGEST_UNIT:
         return model, task
-    heads = {name: copy.deepcopy(head) for name, head in model.objectives.items() if isinstance(head, Objective)}
+    heads = {name: copy.deepcopy(head) for name, head in model.heads.items()}
     for head in heads.values():
         change_unit(head, task.numbers, _FILES)
     return Model(model.encoder, heads), task.with_unit(_FILES)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from bertkit.contracts import Objective
 from bertkit.errors import DivergenceError
 from bertkit.pretraining.job import PretrainingJob
 from bertkit.pretraining.phases import Phase
@@ -44,8 +43,7 @@ def evaluate_heldout(
     if not all(value < math.inf for value in measured.values()):
         step = job.state.step
         raise DivergenceError(f"the held-out loss is not finite at step {step:,}. Train again with a lower --lr.")
-    for objective in job.state.model.objectives.values():
-        assert isinstance(objective, Objective)
+    for objective in job.state.model.heads.values():
         for label in (objective.label, f"{_SECOND}{objective.label}"):
             if objective.predicts_vocabulary and measured.get(label, math.inf) < _LARGEST_EXPONENT:
                 measured[f"{label}_perplexity"] = math.exp(measured[label])
