@@ -19,6 +19,7 @@ from bertkit.machine.device import default_device
 from bertkit.pretraining.model_size import affordable_tokens
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.trial_steps import train_briefly, with_enough_steps
+from bertkit.storage.returned_errors import ReturnErrors, raise_returned
 from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError
 
 _STEPS, _EVALUATIONS = 12, 8
@@ -50,16 +51,13 @@ def estimate_peak(run: PretrainRun) -> int:
 def _measure(run: PretrainRun, share: float) -> int:
     """The peak with this share of the rows of every micro-batch."""
     try:
-        with SubprocessWorker(_run_steps, quiet=True) as worker:
-            peak = worker.call(_with_fewer_rows(run, share))
+        with SubprocessWorker(ReturnErrors(_run_steps), quiet=True) as worker:
+            return raise_returned(worker.call(_with_fewer_rows(run, share)))
     except WorkerDiedError as error:
         raise BertkitError(
             f"steps with {share:.0%} of the rows of a micro-batch could not be measured: most likely the memory does "
             "not suffice. Lower micro_batch_size, or set gradient_checkpointing=true."
         ) from error
-    if isinstance(peak, BertkitError):
-        raise peak
-    return peak
 
 
 def _with_fewer_rows(run: PretrainRun, share: float) -> PretrainRun:
@@ -78,12 +76,9 @@ def _with_fewer_rows(run: PretrainRun, share: float) -> PretrainRun:
     return dataclasses.replace(with_enough_steps(run), **changes)  # type: ignore[arg-type]
 
 
-def _run_steps(run: PretrainRun) -> int | BertkitError:
+def _run_steps(run: PretrainRun) -> int:
     """The peak of a few steps; called in the other process."""
-    try:
-        train_briefly(run, _STEPS)
-    except BertkitError as error:
-        return error
+    train_briefly(run, _STEPS)
     return _peak()
 
 
