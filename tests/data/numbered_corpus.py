@@ -39,14 +39,7 @@ def corpus(*documents: list[int], shards: int = 1) -> Corpus:
             )
         )
         token += sentences[-1]
-    return Corpus(
-        folder=Path("DATA"),
-        manifest=MANIFEST,
-        shards=tuple(parts),
-        num_tokens=token,
-        num_sentences=sum(map(len, documents)),
-        num_documents=len(documents),
-    )
+    return Corpus(folder=Path("DATA"), manifest=MANIFEST, shards=tuple(parts))
 
 
 def find_starts(*documents: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -23,14 +23,7 @@ def corpus(documents: list[list[int]], shards: int = 1) -> Corpus:
         ends = np.cumsum([0, *(len(documents[number]) for number in group)])
         tokens = np.array([token for number in group for token in documents[number]])
         parts.append(Shard(tokens=tokens, sentence_offsets=ends, document_offsets=np.arange(len(ends))))
-    return Corpus(
-        folder=Path("DATA"),
-        manifest=replace(MANIFEST, vocab_size=VOCAB),
-        shards=tuple(parts),
-        num_tokens=sum(map(len, documents)),
-        num_sentences=len(documents),
-        num_documents=len(documents),
-    )
+    return Corpus(folder=Path("DATA"), manifest=replace(MANIFEST, vocab_size=VOCAB), shards=tuple(parts))
 
 
 @pytest.fixture

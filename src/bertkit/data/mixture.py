@@ -75,9 +75,6 @@ class Mixture:
             folder=self.corpora[0].folder,
             manifest=dataclasses.replace(manifest, shards=tuple(records)),
             shards=tuple(shard for corpus in self.corpora for shard in corpus.shards),
-            num_tokens=self.num_tokens,
-            num_sentences=sum(corpus.num_sentences for corpus in self.corpora),
-            num_documents=sum(corpus.num_documents for corpus in self.corpora),
         )
 
     def with_documents(self, least: int) -> Mixture | None:

@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -206,12 +207,18 @@ class Corpus:
     folder: Path
     manifest: Manifest
     shards: tuple[Shard, ...]
-    num_tokens: int
-    num_sentences: int
-    num_documents: int
-
     stamps: Mapping[Path, tuple[int, int, int]] = field(default_factory=dict)
     """Size, time and inode of each shard before its checksum was verified."""
+
+    @cached_property
+    def num_tokens(self) -> int:
+        """Tokens of all shards."""
+        return sum(len(shard.tokens) for shard in self.shards)
+
+    @cached_property
+    def num_documents(self) -> int:
+        """Documents of all shards."""
+        return sum(len(shard.document_offsets) - 1 for shard in self.shards)
 
     @classmethod
     def open(cls, folder: Path, split: Split = "train", *, verify: bool = True) -> Corpus:
@@ -228,15 +235,7 @@ class Corpus:
             found = (len(shard.tokens), len(shard.sentence_offsets) - 1, len(shard.document_offsets) - 1)
             if found != (record.tokens, record.sentences, record.documents):
                 raise data_error(f"{folder / record.file} does not have the sizes in the manifest. Prepare it again.")
-        return cls(
-            folder=folder,
-            manifest=manifest,
-            shards=shards,
-            num_tokens=sum(record.tokens for record in records),
-            num_sentences=sum(record.sentences for record in records),
-            num_documents=sum(record.documents for record in records),
-            stamps=stamps,
-        )
+        return cls(folder, manifest, shards, stamps)
 
     def check_untouched(self) -> None:
         """Raise if a shard was written after it was opened: the mapped data is no longer the verified data."""
