@@ -172,10 +172,14 @@ class PretrainRun:
             raise usage_error(f"token_init={self.token_init} and --from MODEL both set the token embeddings; give one.")
 
     @property
+    def phase_shares(self) -> list[float]:
+        """The share of the steps, or of the time, that each phase has: short rows, then long rows if there are any."""
+        return [1.0] if self.long_seq_length is None else [1 - self.long_share, self.long_share]
+
+    @property
     def tokens_per_step(self) -> float:
         """Tokens per step if every row is full, the mean over the steps of both phases."""
-        short, *longer = self.tokens_per_phase
-        return (1 - self.long_share) * short + self.long_share * longer[0] if longer else short
+        return sum(share * tokens for share, tokens in zip(self.phase_shares, self.tokens_per_phase, strict=True))
 
     @property
     def tokens_per_phase(self) -> list[int]:

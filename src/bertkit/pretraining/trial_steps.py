@@ -20,8 +20,8 @@ def with_enough_steps(run: PretrainRun) -> PretrainRun:
 
 def measure_step(run: PretrainRun, seconds: float) -> float:
     """Seconds per training step, the mean over the steps of all phases; at least ``seconds`` are spent on measuring."""
-    each = measure_phases(run, seconds)
-    return each[0] if len(each) == 1 else (1 - run.long_share) * each[0] + run.long_share * each[1]
+    measured = measure_phases(run, seconds)
+    return sum(share * each for share, each in zip(run.phase_shares, measured, strict=True))
 
 
 def measure_phases(run: PretrainRun, seconds: float) -> list[float]:
