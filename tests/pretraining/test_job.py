@@ -123,3 +123,14 @@ def test_a_passage_needs_positions_for_half_of_the_text(run: PretrainRun) -> Non
     assert batch.input_ids.shape[1] <= (longest + 1) // 2
     with pytest.raises(BertkitError, match="max_positions is"):
         build_job(replace(enough, encoder=replace(encoder_of(run), max_positions=longest // 2 - 1)), ProcessGroup())
+
+
+def test_what_cannot_start_from_counts_is_said(run: PretrainRun) -> None:
+    """The corpus is smaller than 10,000 tokens, and one head alone has no room for positions beside words."""
+    asked = replace(run, token_init="cooccurrence", encoder=replace(encoder_of(run), hidden_size=12))
+    (first,) = build_job(asked).notes
+    assert first.startswith("token embeddings start at random: ")
+    assert first.endswith(" tokens are too few to count neighbours")
+    _, second = build_job(replace(asked, encoder=replace(encoder_of(asked), num_heads=1))).notes
+    assert second == "no head starts by looking at neighbouring tokens: 1 heads in a width of 12 do not fit"
+    assert build_job(run).notes == []

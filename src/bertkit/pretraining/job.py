@@ -13,12 +13,14 @@ from bertkit.contracts import Encoder, Stateful, SubwordTokenizer
 from bertkit.data.batches import OrderedSource
 from bertkit.data.cooccurrence import LEAST_TOKENS
 from bertkit.data.mixture import Mixture
+from bertkit.encoder_types import context_of
 from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.errors import usage_error
 from bertkit.machine.device import default_device
 from bertkit.machine.energy import EnergyMeter
 from bertkit.model import Model
 from bertkit.pretraining.data import LEAST_DOCUMENTS, PretrainingData
+from bertkit.pretraining.defaults import fits_neighbour_heads
 from bertkit.pretraining.from_model import load_initial_weights
 from bertkit.pretraining.initial_weights import check_token_table, initialize_from_statistics, token_statistics
 from bertkit.pretraining.phases import Phase, build_phases
@@ -140,7 +142,12 @@ def build_job(
         report=report_data(phases[0].source),
         group=group,
         identity=run_identity(run),
-        notes=[*notes, *_list_without_heldout(data.heldout), *_count_compared(run, group.size)],
+        notes=[
+            *notes,
+            *_list_without_heldout(data.heldout),
+            *_count_compared(run, group.size),
+            *_list_random_values(run, data.train),
+        ],
     )
 
 
@@ -161,6 +168,21 @@ def _count_compared(run: PretrainRun, processes: int) -> list[str]:
     return [
         f"{', '.join(names)} compares the {compared} examples of a micro-batch, not the {run.batch_size} of a batch"
     ]
+
+
+def _list_random_values(run: PretrainRun, train: Mixture) -> list[str]:
+    """What does not start from counts of the text, although the run asks for that."""
+    if run.token_init != "cooccurrence":
+        return []
+    lines = []
+    if not starts_from_counts(run, train):
+        lines.append(f"token embeddings start at random: {train.num_tokens:,} tokens are too few to count neighbours")
+    if context_of(run.encoder) == "bidirectional" and not fits_neighbour_heads(run.encoder):
+        lines.append(
+            f"no head starts by looking at neighbouring tokens: {getattr(run.encoder, 'num_heads', 0)} heads in a "
+            f"width of {getattr(run.encoder, 'hidden_size', 0)} do not fit"
+        )
+    return lines
 
 
 def _build_state(run: PretrainRun, model: Model) -> TrainingState:

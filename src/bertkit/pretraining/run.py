@@ -13,17 +13,14 @@ from bertkit import config
 from bertkit.checkpoint import training_state as store
 from bertkit.config import Setting
 from bertkit.data.mixture import Mixture
-from bertkit.encoder_types import context_of
 from bertkit.errors import usage_error
 from bertkit.machine.device import default_device, device_record
 from bertkit.machine.interrupts import Interrupts
 from bertkit.machine.precision import choose_precision
 from bertkit.pretraining.card import data_fingerprints, write_pretraining_card
-from bertkit.pretraining.data import PretrainingData
-from bertkit.pretraining.defaults import fits_neighbour_heads
 from bertkit.pretraining.from_model import check_same_model, model_fingerprint
 from bertkit.pretraining.heldout import read_evaluation_before
-from bertkit.pretraining.job import PretrainingJob, build_job, check_division, check_encoder, starts_from_counts
+from bertkit.pretraining.job import PretrainingJob, build_job, check_division, check_encoder
 from bertkit.pretraining.loop import train
 from bertkit.pretraining.model_size import check_memory
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json
@@ -64,21 +61,10 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
     with _open_run(run.output, progress) as (group, folder, progress):
         if folder.writes and folder.record.exists():
             raise usage_error(f"{run.output} holds a run already. Give --resume {run.output}, or another -o folder.")
-        data = PretrainingData.open(run)
-        job = build_job(_fill_in_precision(run, group), group, data)
+        job = build_job(_fill_in_precision(run, group), group)
         _require_space(job, folder)
         for line in (*job.report.lines(), *job.notes):
             progress.say(line)
-        if run.token_init == "cooccurrence" and not starts_from_counts(run, data.train):
-            progress.say(
-                f"token embeddings start at random: {data.train.num_tokens:,} tokens are too few to count neighbours"
-            )
-        sees_both_sides = context_of(run.encoder) == "bidirectional"
-        if run.token_init == "cooccurrence" and sees_both_sides and not fits_neighbour_heads(run.encoder):
-            progress.say(
-                f"no head starts by looking at neighbouring tokens: {getattr(run.encoder, 'num_heads', 0)} heads in a "
-                f"width of {getattr(run.encoder, 'hidden_size', 0)} do not fit"
-            )
         all_origins = {**(origins or {}), **({"precision": "measured"} if run.precision is None else {})}
         # Nothing can be lost before this line, so a signal ends the process at once; from here the step is saved first.
         with Interrupts(distributed=group.size > 1) as interrupts:
