@@ -24,6 +24,7 @@ import msgspec
 from bertkit.errors import BertkitError, data_error, usage_error
 from bertkit.ranges import find_range, list_problems
 from bertkit.scores import UNDEFINED, UNDEFINED_IS_NULL
+from bertkit.storage.json_text import parse_json
 
 Record = TypeVar("Record")
 
@@ -124,7 +125,7 @@ def read_settings(path: Path) -> list[Setting]:
     try:
         text = path.read_text(encoding="utf-8")
         is_json = path.suffix == ".json"
-        tree = json.loads(text, object_pairs_hook=_without_repetitions) if is_json else tomllib.loads(text)
+        tree = parse_json(text, unique_keys=True) if is_json else tomllib.loads(text)
         leaves = list(_leaves(tree)) if isinstance(tree, dict) else []
     except OSError as error:
         raise usage_error(f"cannot read {path}: {error.strerror}.") from error
@@ -134,16 +135,6 @@ def read_settings(path: Path) -> list[Setting]:
         raise usage_error(f"{path}: expected keys and values, found {type(tree).__name__}.")
     locate = _line_in_json if is_json else _line_in_toml
     return [Setting(key, value, f"{path}:{locate(text, key)}") for key, value in leaves]
-
-
-def _without_repetitions(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object, whose keys are different as TOML's must be."""
-    found: dict[str, object] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f'the key "{key}" occurs twice')
-        found[key] = value
-    return found
 
 
 def settings_of(record: object, origin: str, prefix: str = "") -> list[Setting]:
