@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from bertkit.pretraining.initial_weights import (
 )
 from bertkit.pretraining.job import build_job
 from bertkit.pretraining.record import PretrainRun
+from bertkit.storage.atomic import write_file
 from bertkit.task_types.pretraining import PretrainingTask
 
 
@@ -69,6 +71,25 @@ def test_a_damaged_cache_is_computed_again(counted: PretrainRun, suffix: str) ->
     content[-1] ^= 1
     path.write_bytes(content)
     again = token_statistics(corpus, counted.encoder)
+    assert np.array_equal(first["vectors"], again["vectors"])
+
+
+def test_two_runs_that_write_the_cache_at_once_do_not_mix_their_tables(
+    counted: PretrainRun, mixed: PretrainRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mixture is kept in the same file, and its table comes between the table and the stamp of the corpus alone."""
+    one = PretrainingData.open(counted).train
+    both = PretrainingData.open(replace(mixed, encoder=counted.encoder)).train
+
+    def interrupted(path: Path, fill: Callable[[Path], object]) -> None:
+        write_file(path, fill)
+        if path.suffix == ".safetensors":
+            monkeypatch.setattr(initial_weights, "write_file", write_file)
+            token_statistics(both, counted.encoder)
+
+    monkeypatch.setattr(initial_weights, "write_file", interrupted)
+    first = token_statistics(one, counted.encoder)
+    again = token_statistics(one, counted.encoder)
     assert np.array_equal(first["vectors"], again["vectors"])
 
 

@@ -7,6 +7,7 @@ Letters: V vocabulary, H hidden width.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.numpy import load_file, save
+from safetensors.numpy import load, save
 from torch import Tensor
 
 from bertkit.contracts import Encoder, EncoderConfig
@@ -26,7 +27,6 @@ from bertkit.errors import BertkitError, usage_error
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.storage.atomic import write_file
-from bertkit.storage.checksums import sha256_of
 
 _IDENTITY_SHARE = 0.5
 """The transform of the masked-LM head begins half-way between its random weights and the identity."""
@@ -40,8 +40,9 @@ def token_statistics(mixture: Mixture, config: EncoderConfig) -> dict[str, NDArr
     corpus = mixture.joined()
     path = corpus.folder / f"cooccurrence-{dimensions(config)}.safetensors"
     with suppress(OSError):  # there is no cache yet, or it cannot be read
-        if path.with_suffix(".sha256").read_bytes() == _stamp(path, corpus):
-            return load_file(path)
+        content = path.read_bytes()
+        if path.with_suffix(".sha256").read_bytes() == _stamp(content, corpus):
+            return load(content)
     counts = count_cooccurrences(corpus)
     frequency = counts.frequency + 1.0
     statistics = {
@@ -56,12 +57,15 @@ def token_statistics(mixture: Mixture, config: EncoderConfig) -> dict[str, NDArr
 def _write_cache(path: Path, statistics: dict[str, NDArray[np.float32]], corpus: Corpus) -> None:
     content = save(statistics)
     write_file(path, lambda temporary: temporary.write_bytes(content))
-    write_file(path.with_suffix(".sha256"), lambda temporary: temporary.write_bytes(_stamp(path, corpus)))
+    write_file(path.with_suffix(".sha256"), lambda temporary: temporary.write_bytes(_stamp(content, corpus)))
 
 
-def _stamp(path: Path, corpus: Corpus) -> bytes:
-    """The hashes of the corpus and of the cached file: a cache of other shards, or a damaged one, has another stamp."""
-    return f"{corpus.manifest.content} {sha256_of(path)}".encode()
+def _stamp(content: bytes, corpus: Corpus) -> bytes:
+    """The hashes of the corpus and of the table: a table of other shards, or a damaged one, has another stamp.
+
+    Not of the file: another run on the same folder with another --mix may have written its own table there.
+    """
+    return f"{corpus.manifest.content} {hashlib.sha256(content).hexdigest()}".encode()
 
 
 def dimensions(config: EncoderConfig) -> int:
