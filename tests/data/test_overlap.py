@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bertkit.data.ngrams import NgramHasher
 from bertkit.data.overlap import EvaluationTexts
 from bertkit.errors import BertkitError
 
@@ -88,3 +89,9 @@ def test_a_file_that_is_not_json_is_an_error(tmp_path: Path, name: str) -> None:
     path.write_text("{")
     with pytest.raises(BertkitError, match="is not JSON that can be read"):
         EvaluationTexts([path])
+
+
+def test_without_evaluation_texts_a_corpus_is_not_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashing would be most of the time of a pass that looks for duplicates alone."""
+    monkeypatch.setattr(NgramHasher, "add", None)
+    assert not occurs(EvaluationTexts(()), THIRTEEN)
