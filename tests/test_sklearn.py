@@ -123,6 +123,11 @@ def test_mistakes_are_one_line(workspace: Path) -> None:
         BertClassifier(workspace / "run", seed=cast(int, None)).fit(["a", "b"], ["x", "y"])
 
 
+def test_a_seed_of_numpy_is_taken_as_a_grid_has_it(workspace: Path, texts: tuple[list[str], Any]) -> None:
+    quick = {**QUICK, "epochs": 1}
+    assert len(BertClassifier(workspace / "run", **quick).set_params(seed=np.int64(3)).fit(*texts).classes_) == 2
+
+
 def test_a_missing_class_of_pandas_is_one_line(workspace: Path) -> None:
     classes = frame(y=["x", None])["y"].astype("string")
     with pytest.raises(BertkitError, match=r"y\[1\] is <NA>; it must be a class"):

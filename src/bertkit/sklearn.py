@@ -67,8 +67,8 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, indices = _number_classes(classes)
         if len(self.classes_) < 2:
             raise usage_error(f"y must have at least two different classes; it has {len(self.classes_)}.")
-        if not isinstance(self.seed, int):
-            raise usage_error(f"seed is {self.seed}; it must be a whole number.")
+        if not isinstance(self.seed, int | np.integer):
+            raise usage_error(f"seed is {self.seed!r}; it must be a whole number.")
         names = _name_classes(self.classes_)
         former, folder = getattr(self, "_own_folder", None), self._make_folder()
         table = _write_table(folder / "train.jsonl", texts, [names[index] for index in indices])
@@ -85,7 +85,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             epochs=self.epochs,
             lr=self.lr,
             batch_size=self.batch_size,
-            first_seed=self.seed,
+            first_seed=int(self.seed),
             class_weights=_name_weights(self.class_weight, self.classes_.tolist(), names),
             no_baseline=True,
             progress="quiet",
