@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -166,6 +167,22 @@ def test_a_folder_without_a_model_is_not_replaced(tmp_path: Path, encoder: Bert,
     with pytest.raises(BertkitError, match="letters is not empty and holds no model"):
         save(tmp_path / "letters", encoder, tokenizer)
     assert (tmp_path / "letters" / "dear.txt").read_text() == "Dear"
+
+
+def test_weights_that_have_taken_the_place_of_those_loaded_are_refused(
+    tmp_path: Path, encoder: Bert, tokenizer: WordPiece
+) -> None:
+    """Those of another library too, which have no checksum."""
+    save(tmp_path / "m", encoder, tokenizer, "none")
+    (tmp_path / "m" / "bertkit.json").unlink()
+    opened = ModelFolder.open(tmp_path / "m")
+    opened.load_encoder()
+    opened.load_encoder()
+    tensors = load_file(tmp_path / "m" / "model.safetensors")
+    save_file({name: each + 1 for name, each in tensors.items()}, tmp_path / "m" / "model.safetensors")
+    with pytest.raises(BertkitError, match=r"model\.safetensors has changed since the model was loaded\. Load it"):
+        opened.load_encoder()
+    copy.deepcopy(opened).load_encoder()
 
 
 def test_files_beside_the_folder_are_kept(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:

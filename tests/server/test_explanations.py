@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
 
 import numpy as np
 import pytest
 from selectolax.lexbor import LexborHTMLParser
-from tests.server.running import get, running
+from tests.server.running import get, post, running, save_tiny_models, served
 from tests.server.test_forms import send
 
 from bertkit.inference.pipeline import load
@@ -45,6 +47,20 @@ def test_the_contributions_are_those_of_the_command(server: Server, loaded: list
     page = LexborHTMLParser(get(server, "/explain?model=reviews&text=the+river+ran").text)
     shown = sorted(float(each.text()) for each in page.css("tbody td"))
     assert shown == pytest.approx(sorted(expected.contributions.tolist()), abs=1e-3)
+
+
+def test_a_model_that_has_taken_the_place_of_the_loaded_one_is_not_explained(tmp_path: Path) -> None:
+    models = served(save_tiny_models(tmp_path), "reviews")
+    with running(models) as server:
+        shutil.copytree(tmp_path / "inference", tmp_path / "new")
+        shutil.rmtree(tmp_path / "reviews")
+        (tmp_path / "new").rename(tmp_path / "reviews")
+        for page in ("explain", "attention"):
+            reply = get(server, f"/{page}?text=the+river+ran")
+            assert reply.status_code == 424
+            expected = "reviews/model.safetensors has changed since the model was loaded. Load it again."
+            assert reply.json()["error"] == expected
+        assert post(server, "/predict", {"inputs": "the river ran"}).status_code == 200
 
 
 def test_long_texts_and_other_models_are_refused(server: Server) -> None:

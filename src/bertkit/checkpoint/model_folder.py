@@ -29,7 +29,7 @@ from bertkit.checkpoint.sentence_transformers import (
     write_embedding,
 )
 from bertkit.checkpoint.tensors import write_tensors
-from bertkit.checkpoint.weights import WEIGHTS, read_weights
+from bertkit.checkpoint.weights import WEIGHTS, FirstLoad, find_weights, read_weights
 from bertkit.contracts import Encoder, Objective, SubwordTokenizer
 from bertkit.encoder_types import EncoderSpec
 from bertkit.encoder_types.architectures import spec_of_config, spec_of_encoder
@@ -72,13 +72,14 @@ class ModelFolder:
     """A model folder that is opened once and passed on.
 
     Each file is checked against its SHA-256 in ``bertkit.json`` and read at its first use; then its content is kept.
-    Only the weights are checked and read at every load, because keeping them could need all the memory that is left.
+    Only the weights, which could need all memory, are checked and read at every load; other ones by then are an error.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         is_google = not (path / CONFIG).is_file() and tensorflow.is_tensorflow(path)
         self._config_path = path / (tensorflow.CONFIG if is_google else CONFIG)
+        self._first_load = FirstLoad()
 
     @classmethod
     def open(cls, path: Path | str) -> ModelFolder:
@@ -175,12 +176,12 @@ class ModelFolder:
         """The encoder with the heads that ``objectives`` makes for it; with ``only_present``, those in the folder.
 
         With ``mapped`` the encoder's weights stay in the file and are read where they are used, for a caller that makes
-        a copy at once. The process is killed if the file becomes shorter in the meantime.
-        Tokens that the file has no embedding for get initial ones, the same at every load.
-        Raises a data error for another head that the folder does not hold, and for any tensor that is missing, unknown,
-        or of another shape.
+        a copy at once. The process is killed if the file becomes shorter in the meantime. Tokens that the file has no
+        embedding for get initial ones, the same at every load. Raises a data error for another head that the folder
+        does not hold, and for any tensor that is missing, unknown, or of another shape.
         """
         config, spec = self.config, self.spec
+        self._first_load.require_same(find_weights(self.path))
         self._check(WEIGHTS)
         file, tensors = _read_tensors(self)
         _check_depth(spec, config, self._config_path, file, tensors)

@@ -48,6 +48,25 @@ def find_weights(folder: Path) -> Path:
     raise data_error(f"{folder} has no weights: neither {WEIGHTS} nor {PICKLED} is there.")
 
 
+class FirstLoad:
+    """The file that the weights of a folder were loaded from first. A copy in another process has a first load of its
+    own, perhaps on another machine."""
+
+    def __init__(self) -> None:
+        self._found: tuple[int, int, int] | None = None
+
+    def __getstate__(self) -> dict[str, None]:
+        return {"_found": None}
+
+    def require_same(self, file: Path) -> None:
+        """A data error if another model has taken the place of ``file`` since the first call."""
+        status = file.stat()
+        found = (status.st_ino, status.st_size, status.st_mtime_ns)
+        if self._found not in (None, found):
+            raise data_error(f"{file} has changed since the model was loaded. Load it again.")
+        self._found = found
+
+
 def _read_parts(index: Path, pattern: str, read: Callable[[Path], dict[str, Tensor]]) -> dict[str, Tensor]:
     """The tensors of all files in the index, which ``pattern`` matches. Names in it are compared with the folder's and
     never followed as paths."""

@@ -46,21 +46,22 @@ LONGEST_TEXT = 512
 class EncoderPipeline:
     """The encoder of one model, or the models of an ensemble, which have no vectors. Weights are loaded at first use.
 
-    ``folder`` is that of the (first) model. ``num_truncated`` counts the examples so far whose end was cut off.
-    ``precision`` is the number format of the products in the blocks. ``device`` is where the models run.
+    ``folder`` is that of the (first) model, and ``models`` are the opened folders of all. ``num_truncated`` counts the
+    examples so far whose end was cut off. ``precision`` is the number format of the products in the blocks. ``device``
+    is where the models run.
     """
 
     def __init__(self, model: ModelFolder, *others: ModelFolder, precision: InferencePrecision | None = None) -> None:
         self.folder = model.path
         self.folders = tuple(each.path for each in (model, *others))
-        self._models = (model, *others)
+        self.models = (model, *others)
         self.tokenizer = model.tokenizer
         self.num_truncated = 0
         self.device = default_device()
         self._embedders: dict[EmbeddingSettings, TextEmbedder] = {}
         if precision is not None and precision not in get_args(InferencePrecision):
             raise usage_error(f"precision is {precision}; it must be one of {', '.join(get_args(InferencePrecision))}.")
-        self._allowed_precision = precision or _stated_precision(self._models)
+        self._allowed_precision = precision or _stated_precision(self.models)
         self.precision: ResolvedPrecision = (
             self._allowed_precision if self._allowed_precision != "auto" else self.runtime.precision
         )
@@ -74,15 +75,15 @@ class EncoderPipeline:
     @cached_property
     def runtime(self) -> Runtime:
         """How the model is computed here: the precision, and the fastest backend of this machine in that precision."""
-        encoders = [sketch_encoder(folder.spec, folder.config) for folder in self._models]
+        encoders = [sketch_encoder(folder.spec, folder.config) for folder in self.models]
         return Runtime.choose(encoders, self._allowed_precision, self.device)
 
     @property
     def max_length(self) -> int:
         """The most tokens of a text that are read, [CLS] and [SEP] included; sentence-transformers may state fewer."""
-        embedding = self._models[0].embedding
+        embedding = self.models[0].embedding
         stated = None if embedding is None else embedding.max_length
-        return min((length for length in (stated, self._models[0].positions) if length), default=LONGEST_TEXT)
+        return min((length for length in (stated, self.models[0].positions) if length), default=LONGEST_TEXT)
 
     def embed(
         self,
@@ -145,7 +146,7 @@ class EncoderPipeline:
 
         ``load`` reads it again, and so do transformers or sentence-transformers.
         """
-        if len(self._models) > 1:
+        if len(self.models) > 1:
             raise usage_error("an ensemble is not one model: save each of its models.")
         if to not in get_args(OtherLibrary):
             raise usage_error(f"to is {to}; it must be {' or '.join(get_args(OtherLibrary))}. bertkit.export has more.")
@@ -154,31 +155,31 @@ class EncoderPipeline:
             raise usage_error(f"{output} is the folder of this model. Choose another.")
         if (output / CONFIG).exists() and not overwrite:
             raise usage_error(f"{output} has a model. Choose another folder, or replace it with overwrite=True.")
-        return (convert if to == "huggingface" else convert_to_sentence_transformers)(self._models[0], output)
+        return (convert if to == "huggingface" else convert_to_sentence_transformers)(self.models[0], output)
 
     @cached_property
     def embedding(self) -> SentenceEmbedding:
         """How the model was trained to make vectors: ``pool``, ``normalize``, ``max_length``; else the mean."""
-        return self._models[0].embedding or SentenceEmbedding()
+        return self.models[0].embedding or SentenceEmbedding()
 
     @cached_property
     def encoder(self) -> Encoder:
         """The encoder alone, without a head, as it was trained."""
-        return _only(self._models).load_encoder().to(self.device).eval()
+        return _only(self.models).load_encoder().to(self.device).eval()
 
     @cached_property
     def fast_encoder(self) -> Encoder:
         """``encoder`` as ``runtime`` computes it."""
         if not self.runtime.copies:
             return self.encoder
-        encoder = self.runtime.prepare(_only(self._models).load_encoder(mapped=True))
+        encoder = self.runtime.prepare(_only(self.models).load_encoder(mapped=True))
         assert isinstance(encoder, Encoder)
         return encoder
 
     @cached_property
     def encoder_fingerprint(self) -> str:
         """A hash of the weights of ``encoder``."""
-        return encoder_fingerprint(_only(self._models).load_encoder(mapped=True))
+        return encoder_fingerprint(_only(self.models).load_encoder(mapped=True))
 
 
 def _only(models: Sequence[ModelFolder]) -> ModelFolder:

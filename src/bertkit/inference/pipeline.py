@@ -186,14 +186,14 @@ class Pipeline(EncoderPipeline):
         Such a folder does not say whether a classifier needs pairs, unless its labels do, or whether a model that
         answers questions may predict no answer. Set ``pipeline.task = replace(pipeline.task, pair=True)``, or ``null``.
         """
-        return _require_task(self._models[0])
+        return _require_task(self.models[0])
 
     @cached_property
     def masked_lm_model(self) -> Model:
         """The encoder with its masked-LM head, as ``runtime`` computes it."""
-        if "task" in self._models[0].metadata:
+        if "task" in self.models[0].metadata:
             raise usage_error(f"{self.folder} is fine-tuned for {self.task.name}; [MASK] needs a pre-trained model.")
-        model = self._models[0].load_model(build_masked_lm, only_present=True, mapped=self.runtime.copies)
+        model = self.models[0].load_model(build_masked_lm, only_present=True, mapped=self.runtime.copies)
         if not model.objectives:
             raise data_error(
                 f"{self.folder} was published without its masked-LM head, which fill needs. It can be fine-tuned, and "
@@ -206,11 +206,11 @@ class Pipeline(EncoderPipeline):
     @cached_property
     def task_model(self) -> Model | Ensemble:
         """The encoder with the head of ``task``, as ``runtime`` computes it; several models as one."""
-        _, *others = self._models
+        _, *others = self.models
         tasks = [self.task, *map(_require_task, others)]  # their heads may differ
         models = [
             folder.load_model(task.objectives, mapped=self.runtime.copies).to(self.device)
-            for folder, task in zip(self._models, tasks, strict=True)
+            for folder, task in zip(self.models, tasks, strict=True)
         ]
         model = self.runtime.prepare(models[0] if not others else Ensemble(models))
         assert isinstance(model, Model | Ensemble)
@@ -226,7 +226,7 @@ def task_for(pipeline: Pipeline, *, pair: bool) -> FileTask:
     """The task of ``pipeline``; one from the ``config.json`` of another library, which does not say if it is for pairs,
     takes a ``pair``.
     """
-    is_inferred = "task" not in pipeline._models[0].metadata
+    is_inferred = "task" not in pipeline.models[0].metadata
     if pair and is_inferred and isinstance(pipeline.task, TextTask):
         return replace(pipeline.task, pair=True)
     return pipeline.task

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch, Feature, Outputs, id_of
-from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import OutputArrays, TokenEmbedding, Tokens
 from bertkit.data.features import assemble, collate
 from bertkit.errors import BertkitError, usage_error
@@ -161,7 +160,7 @@ def _find_obstacle(task: FileTask | None) -> str | None:
 
 def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, _Target]:
     """The model as it was trained, and what is explained of its prediction."""
-    folder = ModelFolder.open(pipeline.folder)
+    folder, *_ = pipeline.models
     if find_task(folder) is None:
         if second is not None:
             raise usage_error("the model fills in words and reads one text: leave out --pair.")

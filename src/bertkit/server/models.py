@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.batch import Feature
-from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder, OutputArrays
 from bertkit.data.features import assemble
 from bertkit.errors import BertkitError
@@ -66,7 +65,7 @@ class ServedModel:
     def __init__(self, name: str, pipeline: Pipeline) -> None:
         self.name = name
         self.pipeline = pipeline
-        folder = ModelFolder.open(pipeline.folder)
+        folder, *_ = pipeline.models
         # A task that cannot be read is an error: without its head the model would give vectors only.
         self.task = None if find_task(folder) is None else pipeline.task
         self.fills = self.task is None and _can_fill(pipeline)
