@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bertkit.errors import usage_error
-from bertkit.server.call import Call, Usage
+from bertkit.server.call import Call
 from bertkit.server.errors import ServerError
 from bertkit.server.jobs import Encoded
 from bertkit.server.models import ServedModel
@@ -53,9 +53,3 @@ def test_the_path_of_a_request_names_the_model(loaded: list[ServedModel]) -> Non
     call = Call(Service(loaded), {}, {"model": "words"}, "id")
     assert call.find_model("reviews").name == "words"
     assert (call.model, call.task) == ("words", "fill-mask")
-
-
-def test_times_of_parts_that_run_side_by_side_are_not_added_up() -> None:
-    usage = Usage(inputs=1, tokens=5, queue_seconds=0.5, inference_seconds=0.25)
-    usage.add(Usage(inputs=2, tokens=7, queue_seconds=0.25, inference_seconds=1.0))
-    assert usage == Usage(inputs=3, tokens=12, queue_seconds=0.5, inference_seconds=1.0)

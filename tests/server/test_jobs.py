@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bertkit.server.jobs import Job
+from bertkit.server.jobs import Job, Usage
 from bertkit.server.models import Embeddings, TaskInput
 from bertkit.task_types import MultipleChoiceTask, SpanExample, TextClassificationTask, TextExample
 from bertkit.task_types.choice_reader import ChoiceExample
@@ -28,3 +28,9 @@ def test_a_prompt_counts_for_each_of_its_choices() -> None:
     job = Job(Embeddings.__new__(Embeddings), [example], 0.0)
     assert 3 * 100 + 60 <= job.characters <= 3 * 100 + 60 + 3
     assert job.cost >= 120
+
+
+def test_times_of_parts_that_run_side_by_side_are_not_added_up() -> None:
+    usage = Usage(inputs=1, tokens=5, queue_seconds=0.5, inference_seconds=0.25)
+    usage.add(Usage(inputs=2, tokens=7, queue_seconds=0.25, inference_seconds=1.0))
+    assert usage == Usage(inputs=3, tokens=12, queue_seconds=0.5, inference_seconds=1.0)

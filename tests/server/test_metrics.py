@@ -6,6 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.server.running import get, post
 
 from bertkit.server.batching import BatchReport
+from bertkit.server.jobs import Usage
 from bertkit.server.metrics import Metrics
 from bertkit.server.run import Server
 
@@ -18,15 +19,19 @@ def values(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
     }
 
 
-def test_requests_are_counted_by_task_and_length() -> None:
+def test_requests_are_counted_by_model_task_and_length() -> None:
     metrics = Metrics()
-    metrics.observe_request("text-classification", 200, tokens_per_input=20.0, inputs=3, truncated=1)
-    metrics.observe_request("", 415, tokens_per_input=0.0, inputs=0, truncated=0)
+    usage = Usage(inputs=3, tokens=60, truncated_inputs=1, queue_seconds=0.25)
+    metrics.observe_request("reviews", "text-classification", 200, 0.5, usage)
+    metrics.observe_request("", "", 415, 0.125, Usage())
     found = values(metrics.render().decode())
-    assert found["bertkit_requests_total", ("200", "32", "text-classification")] == 1
-    assert found["bertkit_requests_total", ("415", "none", "none")] == 1
-    assert found["bertkit_inputs_total", ("text-classification",)] == 3
-    assert found["bertkit_truncated_inputs_total", ("text-classification",)] == 1
+    labels = ("reviews", "text-classification")
+    assert found["bertkit_requests_total", ("200", "32", *labels)] == 1
+    assert found["bertkit_requests_total", ("415", "none", "none", "none")] == 1
+    assert found["bertkit_inputs_total", labels] == 3
+    assert found["bertkit_truncated_inputs_total", labels] == 1
+    assert found["bertkit_request_seconds_sum", labels] == 0.5
+    assert found["bertkit_queue_seconds_sum", labels] == 0.25
 
 
 def test_padding_is_what_a_rectangle_would_add() -> None:
@@ -40,7 +45,7 @@ def test_a_running_server_shows_them(server: Server) -> None:
     before = values(get(server, "/metrics").text)
     assert post(server, "/predict", {"inputs": "the river"}).status_code == 200
     after = values(get(server, "/metrics").text)
-    key = "bertkit_requests_total", ("16", "200", "text-classification")
+    key = "bertkit_requests_total", ("16", "200", "reviews", "text-classification")
     assert after[key] == before.get(key, 0) + 1
     assert after["bertkit_batches_total", ()] > before["bertkit_batches_total", ()]
     assert after["bertkit_queued_tokens", ()] == 0

@@ -5,38 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from bertkit.errors import BertkitError
 from bertkit.server.errors import ServerError, invalid, unable
 from bertkit.server.inputs import place_of, refuse_repetition
-from bertkit.server.jobs import Job, Operation, TooLongError
+from bertkit.server.jobs import Job, Operation, TooLongError, Usage
 from bertkit.server.models import ServedModel
 from bertkit.server.service import Service
-
-
-@dataclass(slots=True)
-class Usage:
-    """What a request needed: inputs, characters, tokens, and what was cut off; times in seconds.
-
-    Parts of a request are worked on side by side, so its times are those of the part that took longest.
-    """
-
-    inputs: int = 0
-    characters: int = 0
-    tokens: int = 0
-    truncated_inputs: int = 0
-    truncated_tokens: int = 0
-    tokenization_seconds: float = 0.0
-    queue_seconds: float = 0.0
-    inference_seconds: float = 0.0
-
-    def add(self, other: Usage) -> None:
-        """Count what a part of the request needed."""
-        for each in fields(self):
-            both = getattr(self, each.name), getattr(other, each.name)
-            setattr(self, each.name, max(both) if each.name.endswith("_seconds") else sum(both))
 
 
 @dataclass(slots=True)

@@ -221,18 +221,8 @@ def _device(call: Call) -> str:
 
 def finish(call: Call, status: int, seconds: float) -> None:
     """Count and log a request that has ended."""
-    _observe(call, status, seconds)
+    call.service.metrics.observe_request(call.model, call.task, status, seconds, call.usage)
     log_request(call, status, seconds)
-
-
-def _observe(call: Call, status: int, seconds: float) -> None:
-    usage, metrics = call.usage, call.service.metrics
-    per_input = usage.tokens / usage.inputs if usage.inputs else 0.0
-    metrics.observe_request(
-        call.task, status, tokens_per_input=per_input, inputs=usage.inputs, truncated=usage.truncated_inputs
-    )
-    if usage.inputs:
-        metrics.observe_times(call.task, total=seconds, queue=usage.queue_seconds)
 
 
 def _request_id(given: str) -> str:

@@ -1,4 +1,4 @@
-"""The work of one request: inputs for an operation of a model, and the results as they come."""
+"""The work of one request: inputs for an operation of a model, the results as they come, and what they needed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, runtime_checkable
 
 _CHARACTERS_PER_TOKEN = 3
@@ -71,6 +71,29 @@ class Job:
     def characters(self) -> int:
         """The characters of all inputs; a text that several of them share counts for each."""
         return sum(map(_count_characters, self.inputs))
+
+
+@dataclass(slots=True)
+class Usage:
+    """What a request needed: inputs, characters, tokens, and what was cut off; times in seconds.
+
+    Parts of a request are worked on side by side, so its times are those of the part that took longest.
+    """
+
+    inputs: int = 0
+    characters: int = 0
+    tokens: int = 0
+    truncated_inputs: int = 0
+    truncated_tokens: int = 0
+    tokenization_seconds: float = 0.0
+    queue_seconds: float = 0.0
+    inference_seconds: float = 0.0
+
+    def add(self, other: Usage) -> None:
+        """Count what a part of the request needed."""
+        for each in fields(self):
+            both = getattr(self, each.name), getattr(other, each.name)
+            setattr(self, each.name, max(both) if each.name.endswith("_seconds") else sum(both))
 
 
 class AbandonedError(Exception):

@@ -1,10 +1,11 @@
-"""Prometheus metrics: requests per task and length, batches, padding, the queue."""
+"""Prometheus metrics: requests per model, task and length, batches, padding, the queue."""
 
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from bertkit.server.batching import BatchReport
+from bertkit.server.jobs import Usage
 
 LENGTHS = (16, 32, 64, 128, 256, 512)
 """The upper ends of the length buckets, in tokens per input."""
@@ -17,17 +18,18 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        by_request = ("task", "length", "status")
+        by_model = ("model", "task")
+        by_request = (*by_model, "length", "status")
         self._requests = Counter("bertkit_requests", "Requests answered.", by_request, registry=registry)
         self._seconds = Histogram(
-            "bertkit_request_seconds", "Time of a request.", ("task",), buckets=_SECONDS, registry=registry
+            "bertkit_request_seconds", "Time of a request.", by_model, buckets=_SECONDS, registry=registry
         )
         self._queue_seconds = Histogram(
-            "bertkit_queue_seconds", "Time before the first batch.", ("task",), buckets=_SECONDS, registry=registry
+            "bertkit_queue_seconds", "Time before the first batch.", by_model, buckets=_SECONDS, registry=registry
         )
-        self._inputs = Counter("bertkit_inputs", "Inputs.", ("task",), registry=registry)
+        self._inputs = Counter("bertkit_inputs", "Inputs.", by_model, registry=registry)
         self._truncated = Counter(
-            "bertkit_truncated_inputs", "Inputs that lost their end.", ("task",), registry=registry
+            "bertkit_truncated_inputs", "Inputs that lost their end.", by_model, registry=registry
         )
         self._batches = Counter("bertkit_batches", "Batches.", registry=registry)
         self._batch_requests = Histogram(
@@ -47,18 +49,17 @@ class Metrics:
         self._tokens.inc(report.tokens)
         self._padding.inc(report.padded_tokens - report.tokens)
 
-    def observe_request(self, task: str, status: int, *, tokens_per_input: float, inputs: int, truncated: int) -> None:
-        """Count one request; ``task`` is empty for a request that no model has seen."""
-        length = next((str(end) for end in LENGTHS if tokens_per_input <= end), f"over-{LENGTHS[-1]}")
-        self._requests.labels(task or "none", length if inputs else "none", str(status)).inc()
-        if inputs:
-            self._inputs.labels(task).inc(inputs)
-            self._truncated.labels(task).inc(truncated)
-
-    def observe_times(self, task: str, *, total: float, queue: float) -> None:
-        """Record the seconds of a request that a model has answered."""
-        self._seconds.labels(task).observe(total)
-        self._queue_seconds.labels(task).observe(queue)
+    def observe_request(self, model: str, task: str, status: int, seconds: float, usage: Usage) -> None:
+        """Count a request, which took ``seconds``; ``model`` and ``task`` are empty for one that no model has seen."""
+        labels = (model or "none", task or "none")
+        per_input = usage.tokens / usage.inputs if usage.inputs else 0.0
+        length = next((str(end) for end in LENGTHS if per_input <= end), f"over-{LENGTHS[-1]}")
+        self._requests.labels(*labels, length if usage.inputs else "none", str(status)).inc()
+        if usage.inputs:
+            self._inputs.labels(*labels).inc(usage.inputs)
+            self._truncated.labels(*labels).inc(usage.truncated_inputs)
+            self._seconds.labels(*labels).observe(seconds)
+            self._queue_seconds.labels(*labels).observe(usage.queue_seconds)
 
     def render(self) -> bytes:
         """The text that Prometheus reads."""

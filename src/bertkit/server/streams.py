@@ -13,9 +13,10 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from bertkit.server import huggingface
-from bertkit.server.call import Call, Usage
+from bertkit.server.call import Call
 from bertkit.server.endpoint import CLIENT_LEFT, ENCODER, Endpoint, finish, send_reply, start_call
 from bertkit.server.errors import ServerError, malformed, overloaded
+from bertkit.server.jobs import Usage
 from bertkit.server.logs import log_error
 from bertkit.server.reading import NDJSON, ClientLeftError, check_content_type, convert, decode
 
