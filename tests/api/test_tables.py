@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,18 @@ def test_predict_and_embed_read_a_data_frame(workspace: Path, reviews: dict[str,
     assert (tmp_path / "memory.csv").read_text() == (tmp_path / "file.csv").read_text()
     record = api.embed(tuned, table, text="review", output=tmp_path / "vectors.npy", progress="quiet")
     assert record.rows == len(table)
+
+
+def test_a_report_on_a_table_in_memory_names_no_temporary_file(
+    workspace: Path, reviews: dict[str, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, output = frame(**reviews), tmp_path / "report"
+    found = api.evaluate(workspace / "tuned", data=table, output=output, progress="plain")
+    assert re.fullmatch(r"a table in memory \([0-9a-f]{8}\)", found.task)
+    written = [(output / name).read_text(encoding="utf-8") for name in ("report.json", "report.html")]
+    for text in (*written, capsys.readouterr().err):
+        assert found.task in text
+        assert tempfile.gettempdir() + "/bertkit-" not in text
 
 
 def test_an_error_about_a_table_names_the_parameter(workspace: Path, tmp_path: Path) -> None:

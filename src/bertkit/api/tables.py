@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from bertkit.formats.memory_tables import errors_about, is_memory_table, write_memory_table
+from bertkit.formats.memory_tables import TEMPORARY, errors_about, is_memory_table, write_memory_table
 from bertkit.options.job import Options
 
 TABLES = "tables"
@@ -33,7 +33,7 @@ def tables_as_files(options: SomeOptions) -> Iterator[SomeOptions]:
             if options.KEEPS_TABLES:
                 folder = Path(given["output"]) / TABLES
             else:
-                folder = Path(contexts.enter_context(TemporaryDirectory(prefix="bertkit-")))
+                folder = Path(contexts.enter_context(TemporaryDirectory(prefix=TEMPORARY)))
             checked = _replace(options, tables, folder)
             for name in tables:
                 for path in _items(getattr(checked, name)):

@@ -17,6 +17,7 @@ from bertkit.evaluation.report import Evaluation, evaluate_predictions
 from bertkit.evaluation.training_facts import read_training_facts
 from bertkit.finetuning.baselines import verdict
 from bertkit.finetuning.cautions import caution_about_answers, caution_about_epochs, caution_about_size
+from bertkit.formats.memory_tables import describe_table
 from bertkit.formats.splits import tables_of
 from bertkit.inference.pipeline import Pipeline, task_for
 from bertkit.report.progress import Progress
@@ -39,8 +40,8 @@ class LabelledSplit:
 
     @property
     def source(self) -> str:
-        """For reports: ``glue:sst2``, ``files:reviews.csv``, or the path of the file that was named."""
-        return self.task.name if self.file is None else str(self.file)
+        """For reports: ``glue:sst2``, ``files:reviews.csv``, or the file or table that was named."""
+        return self.task.name if self.file is None else describe_table(self.file)
 
     @property
     def name(self) -> str:

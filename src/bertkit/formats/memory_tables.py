@@ -28,6 +28,10 @@ _DIGITS = 15
 """Digits after the point that a float64 of a DataFrame keeps; pandas writes 10 of itself."""
 
 
+TEMPORARY = "bertkit-table-"
+"""The beginning of the name of a folder that is deleted with the tables in it when the work on them ends."""
+
+
 @runtime_checkable
 class _Dataset(Protocol):
     """What is used of a Dataset."""
@@ -46,6 +50,12 @@ def errors_about(path: Path, name: str) -> Iterator[None]:
         if str(path) not in str(error):
             raise
         raise BertkitError(str(error).replace(str(path), name), exit_code=error.exit_code) from error
+
+
+def describe_table(path: Path) -> str:
+    """The table at ``path`` for a report: its path, or the hash of one in memory, whose file is deleted by then."""
+    in_memory = path.parent.name.startswith(TEMPORARY)
+    return f"a table in memory ({path.stem.rpartition('-')[2]})" if in_memory else str(path)
 
 
 def is_memory_table(value: object) -> bool:

@@ -18,7 +18,7 @@ from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
 from bertkit.contracts import Encoder, Objective, TokenEmbedding
 from bertkit.encoder_types import context_of
 from bertkit.errors import data_error, usage_error
-from bertkit.formats.memory_tables import errors_about, is_memory_table, write_memory_table
+from bertkit.formats.memory_tables import TEMPORARY, errors_about, is_memory_table, write_memory_table
 from bertkit.inference.encoder_pipeline import EncoderPipeline
 from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
@@ -273,7 +273,7 @@ def _read(
 
 def _read_table(task: FileTask, table: object, text: str | None, pair: str | None) -> tuple[FileTask, list[Any]]:
     """The examples of the rows of a table; warns of columns that were guessed and of empty texts."""
-    with TemporaryDirectory(prefix="bertkit-") as folder:
+    with TemporaryDirectory(prefix=TEMPORARY) as folder:
         path = write_memory_table(table, Path(folder), "table")
         with errors_about(path, "the table"):
             found, guessed = choose_columns(task, path, text=text, pair=pair)
