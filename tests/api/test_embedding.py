@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
+from tests.formats.memory_tables import frame
 
 from bertkit import api
 from bertkit.errors import BertkitError
@@ -20,6 +23,28 @@ def test_vectors_are_written_and_searched(workspace: Path, tmp_path: Path) -> No
     found = api.search(output, "river stone", model=workspace / "run", texts=workspace / "reviews.csv", top_k=3)
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
     assert all(each.text for each in found)
+
+
+def test_a_loaded_model_searches_for_many_queries_in_a_table_in_memory(workspace: Path, tmp_path: Path) -> None:
+    output = tmp_path / "v.npy"
+    with (workspace / "reviews.csv").open(encoding="utf-8", newline="") as file:
+        texts = [row["review"] for row in csv.DictReader(file)]
+    table = frame(review=texts)
+    api.embed(workspace / "run", table, text="review", output=output, progress="quiet")
+    found = api.search(output, [texts[42], "river stone"], model=api.load(workspace / "run"), texts=table, top_k=3)
+    assert [each.query for each in found] == [texts[42]] * 3 + ["river stone"] * 3
+    assert found[0].text == texts[42]
+    alone = api.search(output, "river stone", model=workspace / "run", texts=workspace / "reviews.csv", top_k=3)
+    assert [(each.row, each.text) for each in found[3:]] == [(each.row, each.text) for each in alone]
+
+
+def test_what_is_no_model_and_no_query_is_refused(workspace: Path, tmp_path: Path) -> None:
+    output = tmp_path / "v.npy"
+    api.embed(workspace / "run", workspace / "reviews.csv", output=output, progress="quiet")
+    with pytest.raises(BertkitError, match="query is empty: give at least one"):
+        api.search(output, [], model=workspace / "run")
+    with pytest.raises(BertkitError, match="model is 3; it must be Path or str or LoadedModel"):
+        api.search(output, "river", model=cast(Path, 3))
 
 
 def test_a_parquet_file_has_its_own_texts(workspace: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_vectors_are_made_and_searched(workspace: Path, tmp_path: Path, capsys: 
     assert shown.out.splitlines()[0].split() == ["row", "cosine", "text"]
     found = run_json(capsys, "search", vectors, "river stone", "--model", workspace / "run", "--json")
     assert len(found) == 10
-    assert set(found[0]) == {"row", "score", "text"}
+    assert set(found[0]) == {"row", "score", "query", "text"}
 
 
 def test_another_model_is_one_line(workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,6 +51,23 @@ def test_the_nearest_are_found_over_all_blocks(
     assert len(search(stored, query, pipeline, top_k=1000)) == len(TEXTS)
 
 
+def test_many_queries_find_what_each_finds_alone(
+    stored: StoredVectors, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_store, "BLOCK_BYTES", 4 * 14 * 13)
+    monkeypatch.setattr("bertkit.inference.search._QUERIES_AT_ONCE", 2)
+    queries = ["the miller counted", TEXTS[42], "wide stones"]
+    found = search(stored, queries, pipeline, top_k=5)
+    assert [each.query for each in found] == [query for query in queries for _ in range(5)]
+    for query in queries:
+        alone = search(stored, query, pipeline, top_k=5)
+        beside = [each for each in found if each.query == query]
+        assert [each.row for each in beside] == [each.row for each in alone]
+        np.testing.assert_allclose([each.score for each in beside], [each.score for each in alone], atol=1e-6)
+    with pytest.raises(BertkitError, match=r"^query\[1\] is empty"):
+        search(stored, ["river", " "], pipeline)
+
+
 def test_a_query_without_a_text_is_named(stored: StoredVectors, pipeline: Pipeline) -> None:
     with pytest.raises(BertkitError, match=r"^query is empty"):
         search(stored, " ", pipeline)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 from bertkit.api.paths import given_path, optional_path
 from bertkit.api.verb import verb
@@ -13,11 +14,12 @@ from bertkit.inference.embedding import check_layers
 from bertkit.inference.embedding_files import Report, embed_file
 from bertkit.inference.embedding_store import EmbeddingRecord, StoredVectors
 from bertkit.inference.encoder_pipeline import settings_for
-from bertkit.inference.pipeline import load
+from bertkit.inference.pipeline import Pipeline, load
 from bertkit.inference.search import Neighbour, add_texts
 from bertkit.inference.search import search as search_vectors
 from bertkit.inference.text_column import TextColumn, open_text_column
 from bertkit.options.embedding import EmbedOptions, SearchOptions
+from bertkit.options.job import AnyPath
 from bertkit.report.progress import Progress
 from bertkit.results import Results
 
@@ -47,11 +49,12 @@ def embed(options: EmbedOptions) -> EmbeddingRecord:
 
 @verb(SearchOptions)
 def search(options: SearchOptions) -> Results[Neighbour]:
-    """``row`` (from 1), ``score`` (the cosine) and ``text`` of each result, the nearest first."""
+    """``row`` (from 1), ``score`` (the cosine), ``query`` and ``text`` of each result, the nearest to a query first."""
     stored = StoredVectors(Path(options.vectors))
     source = stored.path if stored.holds_texts and options.texts is None else optional_path(options.texts)
     column = None if source is None else _open_texts(source, stored.record.text, options.encoding)
-    found = search_vectors(stored, options.query, load(options.model), top_k=options.top_k)
+    model = options.model if isinstance(options.model, Pipeline) else load(cast(AnyPath, options.model))
+    found = search_vectors(stored, options.query, model, top_k=options.top_k)
     return found if column is None else add_texts(found, column, stored.record)
 
 

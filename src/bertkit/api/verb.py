@@ -18,7 +18,7 @@ from bertkit.formats.memory_tables import is_memory_table
 from bertkit.inference.texts import describe_value
 from bertkit.machine.device import use_device
 from bertkit.options.description import Option, describe, format_type, list_options
-from bertkit.options.inputs import DataTable, check_inputs
+from bertkit.options.inputs import DataTable, LoadedModel, check_inputs
 from bertkit.options.job import Options
 
 P = ParamSpec("P")
@@ -67,7 +67,8 @@ def _refuse_single_texts(options: Sequence[Option], arguments: Mapping[str, obje
     the names of its columns."""
     for option in options:
         value = arguments.get(option.name)
-        is_list = any(typing.get_origin(kind) is Sequence for kind in (option.type, *typing.get_args(option.type)))
+        kinds = (option.type, *typing.get_args(option.type))
+        is_list = str not in kinds and any(typing.get_origin(kind) is Sequence for kind in kinds)
         if is_list and is_memory_table(value):
             raise usage_error(f"{option.name} is one table, and must be a list of tables: put it in brackets.")
         if is_list and isinstance(value, str | Path):
@@ -101,6 +102,8 @@ def _fits(value: object, hint: object) -> bool:
         return value in typing.get_args(hint)
     if hint is DataTable:
         return is_memory_table(value)
+    if hint is LoadedModel:
+        return isinstance(value, LoadedModel)
     if hint is Path:
         return isinstance(value, os.PathLike)
     return not isinstance(hint, type) or hint not in (str, type(None)) or isinstance(value, hint)

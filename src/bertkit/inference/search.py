@@ -1,8 +1,8 @@
-"""Exact nearest neighbours of a query among stored vectors, by the cosine.
+"""Exact nearest neighbours of queries among stored vectors, by the cosine.
 
-Every query reads all vectors, in blocks, as one matrix product per block.
+All vectors are read, in blocks, with one matrix product per block.
 
-Letters: N vectors, n vectors of a block, H their width.
+Letters: Q queries, K neighbours of each, n vectors of a block, H their width.
 """
 
 from __future__ import annotations
@@ -18,21 +18,29 @@ from bertkit.errors import count_of, data_error, usage_error, verb_of
 from bertkit.inference.embedding_store import EmbeddingRecord, StoredVectors, TextHash
 from bertkit.inference.encoder_pipeline import EncoderPipeline, describe_vectors
 from bertkit.inference.text_column import TextColumn
-from bertkit.inference.texts import check_plain_texts
+from bertkit.inference.texts import PlainTexts, check_plain_texts
 from bertkit.results import Result, Results
+
+_QUERIES_AT_ONCE = 64
+"""A block of vectors of width 384 has 20,000 rows, and 64 queries 30 MB of places and cosines."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Neighbour(Result):
-    """A stored vector: its ``row``, counted from 1, the cosine with the query, and the ``text`` if it is known."""
+    """A stored vector: its ``row``, counted from 1, the cosine with the ``query``, and the ``text`` if it is known."""
 
     row: int
     score: float
+    query: str
     text: str | None = None
 
 
-def search(stored: StoredVectors, query: str, pipeline: EncoderPipeline, *, top_k: int = 10) -> Results[Neighbour]:
-    """The ``top_k`` vectors with the highest cosine; of equal ones the first. Vectors of another model are an error."""
+def search(
+    stored: StoredVectors, query: PlainTexts, pipeline: EncoderPipeline, *, top_k: int = 10
+) -> Results[Neighbour]:
+    """The ``top_k`` vectors with the highest cosine; of equal ones the first. Those of a list of queries are one after
+    the other, in the order of the list. Vectors of another model are an error.
+    """
     record = stored.record
     own = describe_vectors(pipeline, record.settings, rows=record.rows, text=record.text)
     for part, stored_part, own_part in (
@@ -44,9 +52,14 @@ def search(stored: StoredVectors, query: str, pipeline: EncoderPipeline, *, top_
                 f"{stored.path} was made with another {part} than {pipeline.folder}: their vectors cannot be compared."
             )
     settings = record.settings
-    (vector,) = pipeline.embed(check_plain_texts(query, "query"), settings.pool, layers=settings.layers, normalize=True)
-    rows, scores = _highest(stored, vector, top_k)
-    return Results([Neighbour(int(row) + 1, float(score)) for row, score in zip(rows, scores, strict=True)])
+    texts = check_plain_texts(query, "query")
+    vectors = pipeline.embed(texts, settings.pool, layers=settings.layers, normalize=True)
+    found: Results[Neighbour] = Results()
+    for start in range(0, len(texts), _QUERIES_AT_ONCE):
+        end = start + _QUERIES_AT_ONCE
+        for text, rows, scores in zip(texts[start:end], *_highest(stored, vectors[start:end], top_k), strict=True):
+            found += [Neighbour(int(row) + 1, float(score), text) for row, score in zip(rows, scores, strict=True)]
+    return found
 
 
 def add_texts(neighbours: Sequence[Neighbour], source: TextColumn, record: EmbeddingRecord) -> Results[Neighbour]:
@@ -69,24 +82,24 @@ def add_texts(neighbours: Sequence[Neighbour], source: TextColumn, record: Embed
 
 
 def _highest(
-    stored: StoredVectors, vector: NDArray[np.float32], top_k: int
+    stored: StoredVectors, queries: NDArray[np.float32], top_k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The rows, counted from 0, of the ``top_k`` highest cosines, and these."""
-    rows, scores = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+    """The rows (Q, K), counted from 0, of the ``top_k`` highest cosines with ``queries`` (Q, H), and these (Q, K)."""
+    rows: NDArray[np.int64] = np.empty((len(queries), 0), dtype=np.int64)
+    scores: NDArray[np.float32] = np.empty((len(queries), 0), dtype=np.float32)
     first = 0
     for block in stored.blocks():
-        cosines = _cosines(block, vector, stored.path, first)
-        rows = np.concatenate([rows, np.arange(first, first + len(block))])
-        scores = np.concatenate([scores, cosines])
-        order = np.argsort(-scores, kind="stable")[:top_k]
-        rows, scores = rows[order], scores[order]
+        scores = np.hstack([scores, _cosines(block, queries, stored.path, first)])
+        rows = np.hstack([rows, np.tile(np.arange(first, first + len(block)), (len(queries), 1))])
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+        rows, scores = np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
         first += len(block)
     return rows, scores
 
 
-def _cosines(block: NDArray[np.float32], vector: NDArray[np.float32], path: Path, first: int) -> NDArray[np.float32]:
-    """The cosine (n) of each row with ``vector``, which has length 1; 0 for a row of zeros."""
-    products = block @ vector
+def _cosines(block: NDArray[np.float32], queries: NDArray[np.float32], path: Path, first: int) -> NDArray[np.float32]:
+    """The cosines (Q, n) of ``queries`` (Q, H), which have length 1, with each row; 0 for a row of zeros."""
+    products = queries @ block.T
     lengths = np.sqrt(np.einsum("nh,nh->n", block, block))
     if not np.isfinite(lengths).all():
         row = first + int(np.argmin(np.isfinite(lengths))) + 1

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
-from bertkit.options.inputs import InputFile, ModelPath, TablePath
+from bertkit.options.inputs import Input, InputFile, LoadedModel, ModelPath, TableFile, TablePath
 from bertkit.options.job import AnyPath, Device, InferencePrecision, ModelJobOptions, Options
 from bertkit.ranges import Neighbours
 
@@ -44,20 +45,20 @@ class EmbedOptions(ModelJobOptions):
 class SearchOptions(Options):
     """Find the texts that are nearest to a query, by the cosine of their vectors.
 
-    The search is exact and reads all vectors for every query.
+    The search is exact and reads all vectors.
     """
 
     vectors: InputFile = field(kw_only=False)
     """File that embed wrote."""
-    query: str = field(kw_only=False)
-    """A text."""
-    model: ModelPath
-    """The model that made the vectors."""
+    query: str | Sequence[str] = field(kw_only=False)
+    """A text. In Python also a list of texts, for which the vectors are read once."""
+    model: Annotated[AnyPath | LoadedModel, Input("model")]
+    """The model that made the vectors. In Python also a loaded model, which stays on its device."""
     top_k: Neighbours = 10
     """Results."""
     device: Device = "auto"
     """Where the model runs: auto, cpu or cuda."""
-    texts: InputFile | None = None
+    texts: TableFile | None = None
     """The file that was embedded, to show its texts. [default: VECTORS, if it is a .parquet]"""
     encoding: str | None = None
     """Encoding of TEXTS, such as cp1252. [default: UTF-8]"""

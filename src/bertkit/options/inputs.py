@@ -71,6 +71,15 @@ class DataTable(Protocol):
         """Rows and columns; of a DatasetDict those of each split."""
 
 
+@runtime_checkable
+class LoadedModel(Protocol):
+    """What ``bertkit.load`` returns."""
+
+    @property
+    def folder(self) -> Path:
+        """That of the model."""
+
+
 TableFile = Annotated[AnyPath | DataTable, Input("file")]
 """A table in a file or in memory."""
 
