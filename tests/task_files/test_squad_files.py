@@ -51,7 +51,7 @@ def test_a_published_file_is_one_line_of_any_length(tmp_path: Path, compress: Ca
     path = path.rename(tmp_path / ("t.json" if compress is bytes else "t.json.gz"))
     path.write_bytes(compress(path.read_bytes()))
     assert is_squad(path)
-    assert guess(path).sentence.startswith("100,000 questions about 1 contexts")
+    assert guess(path).sentence.startswith("100,000 questions about 1 context")
 
 
 def write_rows_of_datasets(path: Path, *answers: object) -> Path:
@@ -68,7 +68,7 @@ def test_the_rows_of_datasets_are_questions(tmp_path: Path) -> None:
     two = {"text": ["mill", "the river"], "answer_start": [4, 18]}
     path = write_rows_of_datasets(tmp_path / "t.jsonl", two, {"text": [], "answer_start": []})
     found = guess(path)
-    assert found.sentence == "2 questions about 1 contexts, 1 of them without an answer"
+    assert found.sentence == "2 questions about 1 context, 1 of them without an answer"
     first, second = found.task.reader.rows("train")
     assert isinstance(first, SpanExample) and isinstance(second, SpanExample)
     assert (first.id, first.answers) == ("q0", (("mill", 4), ("the river", 18)))

@@ -32,7 +32,7 @@ def test_a_model_may_say_that_there_is_no_answer_where_some_questions_have_none(
     found = guess(_write(tmp_path / "own.json", [["mill"], [], ["mill"]]))
     assert isinstance(found.task, QuestionAnsweringTask)
     assert (found.task.null, found.task.rules) == (True, "v2")
-    assert found.sentence == "3 questions about 1 contexts, 1 of them without an answer"
+    assert found.sentence == "3 questions about 1 context, 1 of them without an answer"
 
 
 def test_every_question_has_an_answer_where_all_of_train_have(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bertkit.errors import count_of
 from bertkit.task_files.squad_files import COLUMNS, has_question_columns, is_squad
 from bertkit.task_types.question_answering import QuestionAnsweringTask
 from bertkit.user_tables.files import Guess, UserFiles
@@ -20,6 +21,6 @@ def guess_questions(files: UserFiles) -> Guess:
     rows = {split: list(task.reader.rows(split)) for split in files.paths}
     without = sum(example.answers == () and example.impossible for example in rows["train"])
     task = replace(task, null=without > 0, rules="v2" if without else "v1")
-    contexts = len({example.context for example in rows["train"]})
-    sentence = f"{len(rows['train']):,} questions about {contexts:,} contexts, {without:,} of them without an answer"
-    return Guess(task=task, sentence=sentence)
+    contexts = count_of(len({example.context for example in rows["train"]}), "context")
+    questions = count_of(len(rows["train"]), "question")
+    return Guess(task=task, sentence=f"{questions} about {contexts}, {without:,} of them without an answer")

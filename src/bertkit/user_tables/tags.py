@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from bertkit.errors import data_error
+from bertkit.errors import count_of, data_error
 from bertkit.metrics.entities import NO_TYPE, find_entities, spell_tag
 from bertkit.task_files.conll_files import COLUMNS
 from bertkit.task_files.labels import sort_labels
@@ -35,4 +35,5 @@ def guess_tags(files: UserFiles) -> Guess:
     task = TaggingTask(name=files.name, labels=tags, files=found, max_length=files.max_length, heldout=files.heldout)
     check_rows(task, files.paths.keys() - {"train"})
     named = Counter({type or NO_TYPE: count for type, count in types.items()})
-    return Guess(task=task, sentence=f"{len(sentences):,} sentences with tags of words: {list_classes(named)}")
+    count = count_of(len(sentences), "sentence")
+    return Guess(task=task, sentence=f"{count} with tags of words: {list_classes(named)}")
