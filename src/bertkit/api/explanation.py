@@ -11,6 +11,7 @@ from bertkit.inference.saliency import Saliency
 from bertkit.inference.saliency import explain as explain_prediction
 from bertkit.options.explanation import AttentionOptions, ExplainOptions
 from bertkit.report.explanation_pages import describe_truncation, render_attention, render_saliency
+from bertkit.report.run_card import base_name
 from bertkit.storage.atomic import write_file
 from bertkit.storage.outputs import check_output, locked_output
 
@@ -24,9 +25,10 @@ def attention(options: AttentionOptions) -> AttentionMaps:
     output = Path(options.output)
     check_output(output, overwrite=options.overwrite)
     with locked_output(output):
-        maps = read_attention(load(options.model), options.text, options.pair, most_tokens=_MOST_TOKENS)
+        model = load(options.model)
+        maps = read_attention(model, options.text, options.pair, most_tokens=_MOST_TOKENS)
         notes = describe_truncation(maps.num_truncated)
-        _write(output, render_attention(maps.tokens, maps.weights, model=Path(options.model).name, notes=notes))
+        _write(output, render_attention(maps.tokens, maps.weights, model=base_name(model.folder), notes=notes))
     return maps
 
 
@@ -36,12 +38,13 @@ def explain(options: ExplainOptions) -> Saliency:
     output = Path(options.output)
     check_output(output, overwrite=options.overwrite)
     with locked_output(output):
-        found = explain_prediction(load(options.model), options.text, options.pair)
+        model = load(options.model)
+        found = explain_prediction(model, options.text, options.pair)
         sentence = (
             f"Contributions to the score {found.score:.3f}, by integrated gradients. They sum to "
             f"{found.contributions.sum():.3f}; the score of the text is {found.difference:.3f} above that of padding."
         )
-        name = Path(options.model).name
+        name = base_name(model.folder)
         notes = [sentence, *describe_truncation(found.num_truncated)]
         page = render_saliency(found.tokens, found.contributions, model=name, prediction=found.prediction, notes=notes)
         _write(output, page)

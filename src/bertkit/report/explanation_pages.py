@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.errors import count_of
+from bertkit.errors import count_of, verb_of
 from bertkit.escaping import to_html
 
 _STYLE = """
@@ -62,8 +62,8 @@ def describe_truncation(num_truncated: int) -> list[str]:
     """What is said of ``num_truncated`` tokens that the model has not read; nothing if it has read all."""
     if not num_truncated:
         return []
-    verb = "was" if num_truncated == 1 else "were"
-    return [f"{count_of(num_truncated, 'token')} at the end {verb} left out: the text is longer than the model reads."]
+    lost = f"{count_of(num_truncated, 'token')} at the end {verb_of(num_truncated, 'was', 'were')}"
+    return [f"{lost} left out: the text is longer than the model reads."]
 
 
 def render_attention(tokens: Sequence[str], weights: NDArray[np.float32], *, model: str, notes: Sequence[str]) -> str:
