@@ -14,7 +14,8 @@ LIMITS = Limits(inputs=3, characters=7)
 
 def test_one_text_becomes_a_list() -> None:
     assert check_inputs("river", LIMITS) == ["river"]
-    assert check_inputs(["a", ("b", "c")], LIMITS) == ["a", ("b", "c")]
+    texts: list[Text] = ["a", ("b", "c")]
+    assert check_inputs(texts, LIMITS) == texts
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ async def rerank(call: Call, request: CohereRerankRequest) -> object:
         raise invalid('only the field "text" of a document is ranked', "rank_fields")
     query = check_text(request.query, limits, "query")
     documents = [each if isinstance(each, str) else each.text for each in request.documents]
-    checked = [str(text) for text in check_inputs(documents, limits, "documents")]
+    checked = check_inputs(documents, limits, "documents")
     truncate = request.truncate
     if request.max_tokens_per_doc is not None:
         truncate = True

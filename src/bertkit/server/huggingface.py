@@ -63,8 +63,7 @@ async def text_classification(call: Call, request: ClassifyRequest) -> object:
 async def token_classification(call: Call, request: TagRequest) -> object:
     """Entities with their characters; for ``aggregation_strategy: none`` the tags of words."""
     model = call.find_model(request.model, "token-classification")
-    texts = [text for text in check_inputs(request.inputs, call.service.limits) if isinstance(text, str)]
-    tagged = await abilities.tag(call, model, texts)
+    tagged = await abilities.tag(call, model, check_inputs(request.inputs, call.service.limits))
     strategy, ignored = request.parameters.aggregation_strategy, request.parameters.ignore_labels
     lists = [list_entities(each.example, prediction, strategy, ignored) for each, prediction in tagged]
     return lists[0] if isinstance(request.inputs, str) else lists
@@ -106,7 +105,7 @@ async def feature_extraction(call: Call, request: EmbedRequest) -> object:
     return await abilities.embed(
         call,
         model,
-        [text for text in texts if isinstance(text, str)],
+        texts,
         normalize=settings.normalize is not False,
         dimensions=settings.dimensions,
         truncate=settings.truncate,
@@ -120,8 +119,7 @@ async def sentence_similarity(call: Call, request: SimilarityRequest) -> object:
     texts = check_inputs(request.inputs.sentences, call.service.limits, "inputs.sentences")
     parameters = request.parameters or SimilarityParameters()
     refuse_prompt(parameters.prompt_name)
-    others = [str(text) for text in texts]
-    return await abilities.compare(call, model, source, others, truncate=parameters.truncate)
+    return await abilities.compare(call, model, source, texts, truncate=parameters.truncate)
 
 
 async def zero_shot_classification(call: Call, request: ZeroShotRequest) -> object:
@@ -134,7 +132,7 @@ async def zero_shot_classification(call: Call, request: ZeroShotRequest) -> obje
         call,
         model,
         text,
-        [str(label) for label in labels],
+        labels,
         template=parameters.hypothesis_template,
         several=parameters.multi_label,
         truncate=parameters.truncate,
@@ -152,7 +150,7 @@ async def multiple_choice(call: Call, request: ChooseRequest) -> object:
     """The choices with their probabilities, the best first."""
     model = call.find_model(request.model, "multiple-choice")
     prompt = check_text(request.inputs.prompt, call.service.limits, "inputs.prompt")
-    choices = [str(each) for each in check_inputs(request.inputs.choices, call.service.limits, "inputs.choices")]
+    choices = check_inputs(request.inputs.choices, call.service.limits, "inputs.choices")
     if len(choices) < 2:
         raise invalid("there must be at least two choices", "inputs.choices")
     chosen = await abilities.choose(call, model, prompt, choices)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar, cast
 
 from bertkit.inference.texts import Text
 from bertkit.server.errors import ServerError, invalid
 from bertkit.server.limits import Limits
 
+SomeText = TypeVar("SomeText", bound=Text)
 
-def check_inputs(texts: str | Sequence[Text], limits: Limits, field: str = "inputs") -> list[Text]:
+
+def check_inputs(texts: str | Sequence[SomeText], limits: Limits, field: str = "inputs") -> list[SomeText]:
     """One text or several, each a string or a pair of strings, as a list.
 
     None at all, and texts without a visible character, are refused with 400, too many or too long ones with 422.
     """
-    several: list[Text] = [texts] if isinstance(texts, str) else list(texts)
+    several = cast("list[SomeText]", [texts] if isinstance(texts, str) else list(texts))
     if not several:
         raise empty(field)
     check_number(several, limits, field)

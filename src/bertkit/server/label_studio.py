@@ -64,7 +64,7 @@ async def predict(call: Call, request: LabelStudioRequest) -> object:
     for number, text in enumerate(texts):
         if not isinstance(text, str):
             raise invalid(f'the data of task {number} have no text "{names.key}"', f"tasks[{number}].data.{names.key}")
-    checked = [str(text) for text in check_inputs([str(text) for text in texts], call.service.limits, "tasks")]
+    checked = check_inputs([str(text) for text in texts], call.service.limits, "tasks")
     results = await (_spans if kind == _LABELS else _choices)(call, model, checked, names)
     return {"results": [{**each, "model_version": model.name} for each in results]}
 

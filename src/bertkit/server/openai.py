@@ -44,7 +44,7 @@ async def embeddings(call: Call, request: EmbeddingsRequest) -> object:
     vectors = await abilities.embed(
         call,
         model,
-        [str(text) for text in texts],
+        texts,
         dimensions=request.dimensions,
         truncate=request.truncate,
         field="input",

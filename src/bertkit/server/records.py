@@ -145,7 +145,7 @@ class EmbedRequest(Request):
             dimensions=given.dimensions if self.dimensions is None else self.dimensions,
         )
 
-    def texts(self, model: ServedModel) -> str | list[Text]:
+    def texts(self, model: ServedModel) -> str | list[str]:
         """The texts; token ids become the text that they stand for."""
         return read_ids(self.inputs, model, "inputs")
 

@@ -79,7 +79,7 @@ async def rerank(call: Call, request: RerankRequest) -> object:
     model = call.find_model(request.model, "text-classification", lambda each: each.can_rerank)
     limits = call.service.limits
     query = check_text(request.query, limits, "query")
-    texts = [str(text) for text in check_inputs(request.texts, limits, "texts")]
+    texts = check_inputs(request.texts, limits, "texts")
     ranked = await abilities.rerank(call, model, query, texts, raw=request.raw_scores, truncate=request.truncate)
     return [
         {"index": each.place, "score": each.score} | ({"text": texts[each.place]} if request.return_text else {})
@@ -91,7 +91,7 @@ async def tokenize(call: Call, request: TokenizeRequest) -> object:
     """The tokens of each text."""
     refuse_prompt(request.prompt_name)
     model = call.find_model(request.model)
-    texts = [str(text) for text in check_inputs(request.inputs, call.service.limits)]
+    texts = check_inputs(request.inputs, call.service.limits)
     specials = request.add_special_tokens
     return await asyncio.to_thread(lambda: [_tokens(model, text, specials=specials) for text in texts])
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bertkit.inference.texts import Text
 from bertkit.server.errors import invalid
 from bertkit.server.models import ServedModel
 
 
-def read_ids(inputs: str | Sequence[int | str | list[int]], model: ServedModel, field: str) -> str | list[Text]:
+def read_ids(inputs: str | Sequence[int | str | list[int]], model: ServedModel, field: str) -> str | list[str]:
     """Texts as they are; ids, flat for one text or nested for several, as the text that has them.
 
     422 for ids outside the vocabulary, for ids that no text has, and for a mixture of texts and ids.
@@ -18,7 +17,7 @@ def read_ids(inputs: str | Sequence[int | str | list[int]], model: ServedModel, 
         return inputs
     if inputs and all(isinstance(each, int) for each in inputs):
         return [_text(model, [each for each in inputs if isinstance(each, int)], field)]
-    texts: list[Text] = []
+    texts: list[str] = []
     for number, each in enumerate(inputs):
         place = f"{field}[{number}]"
         if isinstance(each, int):
