@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,10 @@ from tests.server.running import get, post, running, served
 from tests.tiny_bert import SENTENCES
 
 from bertkit.checkpoint.model_folder import save_model
+from bertkit.contracts import Tokenizer
 from bertkit.encoders.elmo import tiny
 from bertkit.model import Model
+from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
 from bertkit.text.words import train
 
@@ -118,6 +122,22 @@ def test_tokens_have_characters_and_ids_become_texts(server: Server) -> None:
     ids = [each["id"] for each in tokens]
     assert post(server, "/decode", {"ids": ids}).json() == ["the river"]
     assert post(server, "/decode", {"ids": [[7, 10_000]]}).status_code == 422
+
+
+def test_many_ids_are_decoded_beside_other_requests(
+    server: Server, loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A body of a megabyte takes a third of a second."""
+    threads: list[str] = []
+    decode = type(loaded[0].pipeline.tokenizer).decode
+
+    def note(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
+        threads.append(threading.current_thread().name)
+        return decode(tokenizer, ids)
+
+    monkeypatch.setattr(type(loaded[0].pipeline.tokenizer), "decode", note)
+    assert post(server, "/decode", {"ids": [[7], [8]]}).status_code == 200
+    assert [name.partition("_")[0] for name in threads] == ["asyncio", "asyncio"]
 
 
 def test_info_describes_the_model(server: Server) -> None:

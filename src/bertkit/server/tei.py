@@ -112,7 +112,7 @@ async def decode(call: Call, request: DecodeRequest) -> object:
                 )
     specials = {tokenizer.start_id, tokenizer.end_id, tokenizer.pad_id, tokenizer.unk_id, tokenizer.mask_id}
     left_out = specials if request.skip_special_tokens else set()
-    return [tokenizer.decode([id for id in row if id not in left_out]) for row in rows]
+    return await asyncio.to_thread(lambda: [tokenizer.decode([id for id in row if id not in left_out]) for row in rows])
 
 
 async def info(call: Call, _: None) -> object:
