@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from bertkit.config import Setting, apply
@@ -48,7 +49,7 @@ class Pretraining:
     network: str
     scale: Scale
     size: str
-    make_config: Callable[[str, int], EncoderConfig]
+    make_config: Callable[..., EncoderConfig]
     tokenizer: str
     settings: Settings = field(default_factory=dict)
     profile: FinetuneProfile = "bert"
@@ -70,7 +71,7 @@ class Pretraining:
         return self._build(vocab_size, Path(), Path())
 
     def _build(self, vocab_size: int, data: Path, output: Path) -> PretrainRun:
-        encoder = self.make_config(self.size, vocab_size)
+        encoder = self.make_config(self.size, vocab_size=vocab_size)
         task = default_pretraining_task(encoder, vocab_size=min(vocab_size, self.scale.targets))
         run = PretrainRun(data=data, output=output, encoder=encoder, task=task)
         settings = {**_common_settings(self.scale), **self.settings}
@@ -81,8 +82,9 @@ class Pretraining:
 
 def list_pretrainings(scale: Scale) -> dict[str, Pretraining]:
     """All pre-trainings by name: BERT in six sizes, its ablations and maskings, and the other networks."""
+    make_config = partial(bert.size, max_positions=LONGEST)
     base = Pretraining(
-        network="bert-base", scale=scale, size=scale.base, make_config=_configure_bert, tokenizer="wordpiece"
+        network="bert-base", scale=scale, size=scale.base, make_config=make_config, tokenizer="wordpiece"
     )
     left_to_right = {"encoder.causal": True, "task.objectives": ("clm",)}
     found = [replace(base, network=network, size=size) for network, size in zip(SIZE_NAMES, scale.sizes, strict=True)]
@@ -104,7 +106,7 @@ def _list_other_networks(scale: Scale) -> list[Pretraining]:
             network="gpt",
             scale=scale,
             size=scale.base,
-            make_config=_configure_gpt,
+            make_config=partial(gpt.size, max_positions=LONGEST),
             tokenizer="bpe",
             profile="gpt",
         ),
@@ -112,7 +114,7 @@ def _list_other_networks(scale: Scale) -> list[Pretraining]:
             network="roberta",
             scale=scale,
             size=scale.base,
-            make_config=_configure_roberta,
+            make_config=partial(roberta.size, num_positions=LONGEST + 2),
             tokenizer="byte-bpe",
             profile="roberta",
         ),
@@ -120,14 +122,14 @@ def _list_other_networks(scale: Scale) -> list[Pretraining]:
             network="modernbert",
             scale=scale,
             size=scale.base,
-            make_config=_configure_modernbert,
+            make_config=partial(modernbert.size, max_positions=LONGEST),
             tokenizer="wordpiece",
         ),
         Pretraining(
             network="elmo",
             scale=scale,
             size=scale.elmo,
-            make_config=lambda size, vocab_size: elmo.size(size, word_length=scale.word_length),
+            make_config=partial(elmo.size, word_length=scale.word_length),
             tokenizer="words",
             settings={"long_seq_length": None},  # its text continues from batch to batch
         ),
@@ -184,19 +186,3 @@ def _fast_settings(encoder: EncoderConfig) -> Settings:
     width = getattr(encoder, "hidden_size", _WIDTH)
     quick = quick_training_settings(encoder, lr=_RATE * min(1.0, (_WIDTH / width) ** 1.5), decay="late")
     return {**quick, **initial_weights_settings(encoder)}
-
-
-def _configure_bert(size: str, vocab_size: int) -> EncoderConfig:
-    return bert.size(size, vocab_size=vocab_size, max_positions=LONGEST)
-
-
-def _configure_gpt(size: str, vocab_size: int) -> EncoderConfig:
-    return gpt.size(size, vocab_size=vocab_size, max_positions=LONGEST)
-
-
-def _configure_modernbert(size: str, vocab_size: int) -> EncoderConfig:
-    return modernbert.size(size, vocab_size=vocab_size, max_positions=LONGEST)
-
-
-def _configure_roberta(size: str, vocab_size: int) -> EncoderConfig:
-    return roberta.size(size, vocab_size=vocab_size, num_positions=LONGEST + 2)
