@@ -18,7 +18,7 @@ from bertkit.model import Model
 from bertkit.server.keys import ApiKeys
 from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
-from bertkit.server.run import Server, listen
+from bertkit.server.run import Server, bind
 from bertkit.server.service import Service
 from bertkit.task_types import (
     FileTask,
@@ -82,7 +82,7 @@ def running(
 ) -> Iterator[Server]:
     """A server that answers; it has stopped afterwards."""
     service = Service(models, limits, keys=keys, truncate=truncate)
-    server = Server(service, listen("127.0.0.1", 0), grace=grace)
+    server = Server(service, bind("127.0.0.1", 0), grace=grace)
     ready = threading.Event()
     failures: list[BaseException] = []
 

@@ -20,7 +20,7 @@ from bertkit.errors import BertkitError
 from bertkit.options.serving import ServeOptions
 from bertkit.server import run
 from bertkit.server.models import Embeddings, ServedModel
-from bertkit.server.run import is_loopback, listen
+from bertkit.server.run import bind, is_loopback
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -54,10 +54,10 @@ def test_a_signal_while_models_are_loaded_is_a_success(monkeypatch: pytest.Monke
         raise SystemExit(codes.pop(0))
 
     monkeypatch.setattr(run, "load_models", load)
-    run.serve(ServeOptions(["model"]))
-    run.serve(ServeOptions(["model"]))
+    run.serve(ServeOptions(["model"], port=0))
+    run.serve(ServeOptions(["model"], port=0))
     with pytest.raises(SystemExit):
-        run.serve(ServeOptions(["model"]))
+        run.serve(ServeOptions(["model"], port=0))
 
 
 def test_running_requests_finish_after_a_stop(loaded: list[ServedModel]) -> None:
@@ -89,13 +89,23 @@ def test_requests_that_do_not_finish_in_time_are_told_so(
 
 
 def test_a_port_that_is_taken_is_one_line() -> None:
-    with listen("127.0.0.1", 0) as taken, pytest.raises(BertkitError, match="Choose another --port or --host"):
-        listen("127.0.0.1", taken.getsockname()[1])
+    with bind("127.0.0.1", 0) as taken:
+        taken.listen()
+        with pytest.raises(BertkitError, match="Choose another --port or --host"):
+            bind("127.0.0.1", taken.getsockname()[1])
+
+
+def test_a_port_that_is_taken_is_found_before_models_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "load_models", lambda *arguments: pytest.fail("they may take minutes"))
+    with bind("127.0.0.1", 0) as taken:
+        taken.listen()
+        with pytest.raises(BertkitError, match="Choose another --port or --host"):
+            run.serve(ServeOptions(["model"], port=taken.getsockname()[1]))
 
 
 def test_answers_are_sent_without_delay() -> None:
     """asyncio sets TCP_NODELAY where the socket names its protocol; answers took 40 ms more without it."""
-    with listen("127.0.0.1", 0) as listener:
+    with bind("127.0.0.1", 0) as listener:
         assert listener.proto == socket.IPPROTO_TCP
 
 

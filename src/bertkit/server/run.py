@@ -31,7 +31,7 @@ _REFUSAL_SECONDS = 0.5
 
 
 class Server:
-    """A service at the URL ``address``, where ``listener`` listens.
+    """A service at the URL ``address``, to which ``listener`` is bound, and where it listens from now on.
 
     ``grace`` are the seconds that running requests have after a signal.
     """
@@ -42,6 +42,7 @@ class Server:
         self.service = service
         self.grace = grace
         self.listener = listener
+        listener.listen(_BACKLOG)
         host, port = listener.getsockname()[:2]
         self.address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         config = uvicorn.Config(
@@ -115,20 +116,21 @@ def serve(options: ServeOptions) -> None:
     """Serve the models of ``options`` until a signal."""
     keys = None if options.api_key_file is None else ApiKeys.read(Path(options.api_key_file))
     limits = Limits(seconds=options.timeout, requests=options.max_requests, batch_tokens=options.max_batch_tokens)
-    try:
-        models = load_models(options.models, options.precision)
-    except SystemExit as end:
-        if end.code in [128 + number for number in _ENDING]:
-            return  # the command makes that of a signal: nobody has been answered yet
-        raise
-    service = Service(models, limits, keys=keys, truncate=options.auto_truncate)
-    server = Server(service, listen(options.host, options.port), grace=options.grace, cors_origins=options.cors_origin)
-    logs.set_up(quiet=options.progress == "quiet")
-    with Progress(options.progress) as bar:
-        bar.say(describe_models(service.models))
-        if not is_loopback(options.host) and keys is None:
-            bar.say(f"anyone who can reach {options.host} can use these models: --api-key-file FILE asks for a key")
-        server.run(started=lambda: bar.say(f"{server.address} answers; Ctrl-C stops it"))
+    with bind(options.host, options.port) as listener:  # before the models, which may take minutes
+        try:
+            models = load_models(options.models, options.precision)
+        except SystemExit as end:
+            if end.code in [128 + number for number in _ENDING]:
+                return  # the command makes that of a signal: nobody has been answered yet
+            raise
+        service = Service(models, limits, keys=keys, truncate=options.auto_truncate)
+        server = Server(service, listener, grace=options.grace, cors_origins=options.cors_origin)
+        logs.set_up(quiet=options.progress == "quiet")
+        with Progress(options.progress) as bar:
+            bar.say(describe_models(service.models))
+            if not is_loopback(options.host) and keys is None:
+                bar.say(f"anyone who can reach {options.host} can use these models: --api-key-file FILE asks for a key")
+            server.run(started=lambda: bar.say(f"{server.address} answers; Ctrl-C stops it"))
 
 
 class _WithoutSignals(uvicorn.Server):
@@ -140,8 +142,11 @@ class _WithoutSignals(uvicorn.Server):
         yield
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one."""
+def bind(host: str, port: int) -> socket.socket:
+    """A socket at an address, at which no other process listens; port 0 takes a free one.
+
+    It does not listen yet: clients are refused, and do not wait, while the models are loaded.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named, asyncio sets TCP_NODELAY on connections: the body of an answer, sent after its headers,
     # would else wait 40 ms for the client's acknowledgement.
@@ -149,7 +154,6 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-        listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
         reason = error.strerror or error
