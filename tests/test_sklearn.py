@@ -17,10 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
 from tests.formats.memory_tables import frame
+from tests.tiny_bert import make_encoder, make_tokenizer
 from tests.workspace import WORDS
 
 import bertkit
+from bertkit.checkpoint.model_folder import save_model
 from bertkit.errors import BertkitError
+from bertkit.model import Model
 from bertkit.sklearn import BertClassifier
 
 QUICK: dict[str, Any] = {"epochs": 30, "lr": 1e-2, "batch_size": 7, "max_length": 13}
@@ -126,6 +129,14 @@ def test_mistakes_are_one_line(workspace: Path) -> None:
 def test_a_seed_of_numpy_is_taken_as_a_grid_has_it(workspace: Path, texts: tuple[list[str], Any]) -> None:
     quick = {**QUICK, "epochs": 1}
     assert len(BertClassifier(workspace / "run", **quick).set_params(seed=np.int64(3)).fit(*texts).classes_) == 2
+
+
+def test_texts_are_cut_to_what_the_model_reads(tmp_path: Path) -> None:
+    encoder = make_encoder(make_tokenizer())
+    save_model(tmp_path / "model", Model(encoder, {}), make_tokenizer(), metadata={})
+    assert encoder.config.max_positions < 128
+    found = BertClassifier(tmp_path / "model", epochs=1).fit(["a mill", "the river"] * 3, [0, 1] * 3)
+    assert bertkit.load(found.folder_).task.max_length == encoder.config.max_positions
 
 
 def test_a_missing_class_of_pandas_is_one_line(workspace: Path) -> None:

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from bertkit.api import finetune, load
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.errors import list_names, usage_error
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.texts import Text, check_texts
@@ -32,8 +33,9 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     ``X`` is a list, a NumPy array or a pandas Series of texts, or a list of pairs as tuples; also a table of one column
     (N, 1) or, for pairs, of two (N, 2). ``y`` are classes of any one type. ``epochs``, ``lr`` and ``batch_size`` are
-    those of ``bertkit.finetune``, None for its defaults; texts are cut to ``max_length`` tokens. ``class_weight`` is
-    ``"balanced"`` or a weight by class. Of 200 texts and more a tenth is held out to choose the best epoch.
+    those of ``bertkit.finetune``, None for its defaults. Texts are cut to ``max_length`` tokens, or to the most that
+    the model reads. ``class_weight`` is ``"balanced"`` or a weight by class. Of 200 texts and more a tenth is held out
+    to choose the best epoch.
 
     The fitted model is in a temporary folder, which is deleted with the estimator: ``save`` keeps it.
     """
@@ -69,7 +71,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise usage_error(f"y must have at least two different classes; it has {len(self.classes_)}.")
         if not isinstance(self.seed, int | np.integer):
             raise usage_error(f"seed is {self.seed!r}; it must be a whole number.")
-        names = _name_classes(self.classes_)
+        names, positions = _name_classes(self.classes_), ModelFolder.open(self.model).positions
         former, folder = getattr(self, "_own_folder", None), self._make_folder()
         table = _write_table(folder / "train.jsonl", texts, [names[index] for index in indices])
         finetune(
@@ -89,7 +91,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             class_weights=_name_weights(self.class_weight, self.classes_.tolist(), names),
             no_baseline=True,
             progress="quiet",
-            set=[f"task.max_length={self.max_length}"],
+            set=[f"task.max_length={min(self.max_length, positions or self.max_length)}"],
         )
         if former is not None:
             shutil.rmtree(former, ignore_errors=True)
