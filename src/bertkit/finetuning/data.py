@@ -24,8 +24,8 @@ from bertkit.task_types import FileTask
 class FinetuningData:
     """Data of a fine-tuning run: encoded training features, dev examples, and cached activations of a frozen encoder.
 
-    ``num_examples`` counts the training examples (one may have several features), and ``extra_dev``
-    has the examples of other dev sets by split, such as ``dev_mismatched``.
+    ``num_examples`` counts the training examples (one may have several features), and ``extra_dev`` has the examples of
+    other dev sets by split, such as ``dev_mismatched``.
     """
 
     run: FinetuneRun
@@ -70,9 +70,9 @@ def load_data(
 ) -> FinetuningData:
     """Read and encode the examples of ``run``, and report their number and lengths.
 
-    ``model`` is the folder of ``run.model`` if it has been opened before.
-    The activations of a frozen encoder that were cached in ``earlier`` are used again where the model is the same.
-    Raises a data error if there are no labelled examples.
+    ``model`` is the folder of ``run.model`` if it has been opened before. The activations of a frozen encoder that were
+    cached in ``earlier`` are used again where the model is the same. Raises a data error if there are no labelled
+    examples.
     """
     task = run.task
     same_model = earlier is not None and earlier.run.model == run.model

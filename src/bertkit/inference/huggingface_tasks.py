@@ -46,9 +46,7 @@ def find_task(folder: ModelFolder) -> FileTask | None:
 
 
 def infer_task(name: str, metadata: Mapping[str, Any], *, positions: int) -> FileTask | None:
-    """The task ``name`` for a model with these ``metadata``; None if its architecture has no task head.
-
-    The model reads up to ``positions`` tokens.
+    """The task ``name`` for a model that reads up to ``positions`` tokens; None if its architecture has no task head.
 
     ``metadata`` has ``architectures``, ``labels``, and ``several_labels`` for a multi-label classifier.
     """

@@ -22,8 +22,8 @@ from bertkit.training.evaluation import evaluation_mode
 T = TypeVar("T")
 
 BATCH_SIZE = 64
-
 BATCHES_IN_A_CHUNK = 32
+"""Inputs of similar length share a batch only within a chunk; a longer one would need more memory."""
 
 _TOKENS_IN_A_BATCH = {"cpu": 1024, "cuda": 16384}
 """The most tokens of a batch, padding included. On a CPU the states of more would leave the cache of a core."""

@@ -39,6 +39,7 @@ from bertkit.training.evaluation import evaluation_mode
 
 STEPS = 64
 _MOST_STEPS_AT_A_TIME, _TOKENS_AT_A_TIME = 16, 8192
+"""Steps, and tokens of all of them, of one pass forwards and backwards, whose activations are in memory together."""
 
 _Pick = Callable[[Outputs], Tensor]
 """From the outputs for S rows to the score (S) that is explained."""

@@ -19,9 +19,8 @@ class Card:
     """The content of a model card. ``kind`` is a pipeline tag of Hugging Face or empty.
 
     ``scores`` are rows under ``score_columns``, and ``values`` the scores of the saved model by name; an undefined one
-    is left out of the header. ``data`` has one
-    row per file: name, bytes and SHA-256. ``command`` is written without the folders of absolute paths. ``base`` is the
-    name of the model that was fine-tuned.
+    is left out of the header. ``data`` has one row per file: name, bytes and SHA-256. ``command`` is written without
+    the folders of absolute paths. ``base`` is the name of the model that was fine-tuned.
     """
 
     title: str

@@ -24,6 +24,7 @@ _FIRST_RATE = 2000.0
 """Tokens per second that are assumed until a batch was measured."""
 
 _RATE_MEMORY = 0.8
+"""The share that earlier batches have in the measured rate, which says when to come back after a 429."""
 
 
 @dataclass(frozen=True, slots=True)

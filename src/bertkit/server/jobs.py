@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, runtime_checkable
 
 _CHARACTERS_PER_TOKEN = 3
+"""Fewer than English text has (four to five), so that the queue is full too early and not too late."""
 
 
 @dataclass(frozen=True, slots=True)
