@@ -46,6 +46,7 @@ def test_output_for_a_file_is_utf8_in_any_locale(tmp_path: Path) -> None:
     [
         ("doctor", {}, "1000"),
         ("serve", {}, "None"),
+        ("--debug serve", {}, "None"),
         ("bench pretrain", {}, "None"),
         ("doctor", {"GOMP_SPINCOUNT": "7"}, "7"),
         ("doctor", {"OMP_WAIT_POLICY": "active"}, "None"),

@@ -67,7 +67,7 @@ def main() -> int:
     if words in (["--version"], ["-V"]):
         return _answer(f"bertkit {__version__}\n")
     signals = Signals()
-    if words[0] not in _IMPATIENT:
+    if next((word for word in words if word != "--debug"), "") not in _IMPATIENT:
         _let_waiting_threads_sleep()
     try:
         from bertkit.cli.app import run
