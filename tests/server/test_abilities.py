@@ -23,6 +23,11 @@ T = TypeVar("T")
 TEXTS = ["seven wide rivers ran", "the miller", "past the old mill the river ran slowly and wide"]
 
 
+async def embed_too_wide(call: Call, model: ServedModel) -> object:
+    vars(model)["embeddings"] = None  # nothing is computed before the request is checked
+    return await abilities.embed(call, model, TEXTS, dimensions=15)
+
+
 def answer(folder: Path, name: str, work: Callable[[Call, ServedModel], Awaitable[T]]) -> T:
     """The result of ``work`` on one model, without HTTP."""
     service = Service(served(folder, name))
@@ -67,7 +72,7 @@ def test_vectors_may_be_cut_and_have_length_one(tiny_models: Path) -> None:
     cut = answer(tiny_models, "words", lambda call, model: abilities.embed(call, model, TEXTS, dimensions=3))
     assert cut == pytest.approx(offline[:, :3] / np.linalg.norm(offline[:, :3], axis=1, keepdims=True), abs=1e-5)
     with pytest.raises(ServerError, match="`dimensions` must be from 1 to 14"):
-        answer(tiny_models, "words", lambda call, model: abilities.embed(call, model, TEXTS, dimensions=15))
+        answer(tiny_models, "words", embed_too_wide)
 
 
 def test_a_model_that_cannot_do_it_says_what_it_can(tiny_models: Path) -> None:

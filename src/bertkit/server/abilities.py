@@ -199,12 +199,11 @@ async def embed(
     field: str = "inputs",
 ) -> NDArray[np.float32]:
     """The vectors (N, H) of N texts; ``dimensions`` keeps the first numbers, and then vectors get length 1."""
+    width = model.encoder.hidden_size
+    if dimensions is not None and not 1 <= dimensions <= width:
+        raise invalid(f"`dimensions` must be from 1 to {width}", "dimensions")
     rows = await call.run(model, model.embeddings, texts, truncate=truncate, can_truncate=True, field=field)
-    vectors = np.stack(rows)
-    if dimensions is not None:
-        if not 1 <= dimensions <= vectors.shape[1]:
-            raise invalid(f"`dimensions` must be from 1 to {vectors.shape[1]}", "dimensions")
-        vectors = vectors[:, :dimensions]
+    vectors = np.stack(rows)[:, :dimensions]
     if normalize:
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     return np.asarray(vectors, dtype=np.float32)
