@@ -57,6 +57,13 @@ def test_documents_are_read_up_to_their_most_tokens(server: Server) -> None:
     assert "x-truncated-inputs" not in whole.headers
 
 
+def test_a_document_that_the_request_and_the_model_cut_is_counted_once(server: Server) -> None:
+    """The model reads 33 tokens of query and document, and the request allows 40 of 120."""
+    body = {"query": "a river", "model": "ranker", "max_tokens_per_doc": 40}
+    cut = post(server, "/v2/rerank", {**body, "documents": ["the river ran past the mill " * 20] * 2})
+    assert cut.headers["x-truncated-inputs"] == "2"
+
+
 def test_a_document_is_a_text_or_has_one(server: Server) -> None:
     body = {"query": "a river", "model": "ranker"}
     assert post(server, "/v2/rerank", {**body, "documents": [{"text": "the mill", "id": 3}]}).status_code == 200

@@ -50,11 +50,13 @@ async def rerank(call: Call, request: CohereRerankRequest) -> object:
     query = check_text(request.query, limits, "query")
     documents = [each if isinstance(each, str) else each.text for each in request.documents]
     checked = check_inputs(documents, limits, "documents")
-    truncate = request.truncate
+    truncate, num_shortened = request.truncate, 0
     if request.max_tokens_per_doc is not None:
         truncate = True
-        checked = await asyncio.to_thread(_shorten, call, model, checked, request.max_tokens_per_doc)
+        checked, num_shortened = await asyncio.to_thread(_shorten, call, model, checked, request.max_tokens_per_doc)
     ranked = await abilities.rerank(call, model, query, checked, truncate=truncate, field="documents")
+    # Both cut the longest documents, so those that one of them cuts are among those of the other.
+    call.usage.truncated_inputs = max(call.usage.truncated_inputs, num_shortened)
     results = [
         {"index": each.place, "relevance_score": each.score}
         | ({"document": {"text": documents[each.place]}} if request.return_documents else {})
@@ -70,16 +72,16 @@ async def rerank(call: Call, request: CohereRerankRequest) -> object:
     }
 
 
-def _shorten(call: Call, model: ServedModel, texts: Sequence[str], most: int) -> list[str]:
-    """The texts without what comes after ``most`` tokens, which is reported like other truncation."""
-    found = []
+def _shorten(call: Call, model: ServedModel, texts: Sequence[str], most: int) -> tuple[list[str], int]:
+    """The texts without what comes after ``most`` tokens, and how many have lost some; ``call`` counts these tokens."""
+    found, num_shortened = [], 0
     for text, tokens in zip(texts, model.pipeline.tokenizer.encode_batch(list(texts)), strict=True):
         too_many = len(tokens.ids) - most
         if too_many > 0:
-            call.usage.truncated_inputs += 1
+            num_shortened += 1
             call.usage.truncated_tokens += too_many
         found.append(text[: tokens.offsets[most - 1][1]] if too_many > 0 else text)
-    return found
+    return found, num_shortened
 
 
 async def rerank_either(call: Call, body: dict[str, Any]) -> object:
