@@ -18,6 +18,15 @@ def test_a_package_lists_its_public_modules() -> None:
     assert not [name for name in list_modules("tasks") if name.startswith("_")]
 
 
+def test_a_loaded_module_is_found_without_listing_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pre-training looks its objectives up for every batch. A private module is loaded too, and is no name."""
+    module = load_module("objectives", "mlm")
+    monkeypatch.setattr(lookup, "list_modules", lambda package: [])
+    assert load_module("objectives", "mlm") is module
+    with pytest.raises(BertkitError, match=r'no objective named "_vocabulary_head"'):
+        load_module("objectives", "_vocabulary_head")
+
+
 def test_values_of_the_users_own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lab_of_mine").mkdir()
     (tmp_path / "lab_of_mine" / "irony.py").write_text("irony = 13\ncount = 7\nother = 'seven'\n")

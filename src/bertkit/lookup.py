@@ -52,10 +52,12 @@ def load_module(package: str, name: str) -> ModuleType:
     """
     if "." in name.strip("."):
         return _load_outside(name)
-    known = list_modules(package)
-    if name not in known:
-        raise _unknown(package, name, known)
-    return importlib.import_module(f"bertkit.{package}.{name}")
+    full_name = f"bertkit.{package}.{name}"
+    if full_name not in sys.modules or name.startswith("_"):  # the folder is not listed again for every batch
+        known = list_modules(package)
+        if name not in known:
+            raise _unknown(package, name, known)
+    return importlib.import_module(full_name)
 
 
 def find_class(package: str, name: str, base: type[T]) -> type[T]:
