@@ -1,4 +1,4 @@
-"""Which of Hugging Face's classes a folder is for whose ``config.json`` does not say: by the names of its weights."""
+"""Hugging Face's class of a folder whose ``config.json`` names none, from the names of its weights."""
 
 from __future__ import annotations
 

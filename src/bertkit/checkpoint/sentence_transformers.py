@@ -1,7 +1,7 @@
 """What a folder of sentence-transformers says beside the model: how the vector of a text is made.
 
-Written is the form that sentence-transformers before 5.4 and text-embeddings-inference need too: ``modules.json``, one
-flag per kind of pooling, ``max_seq_length``. Read is also the compact form that sentence-transformers writes since.
+bertkit writes the form that sentence-transformers before 5.4 and text-embeddings-inference read too: ``modules.json``,
+one flag per kind of pooling, ``max_seq_length``. It also reads the compact form that newer versions write.
 """
 
 from __future__ import annotations

@@ -48,7 +48,8 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def is_finite(tensor: Tensor) -> bool:
     """Whether a tensor has neither NaN nor infinity.
 
-    NaN and infinity remain in the sum, which needs no memory; only a sum that overflows is not the answer.
+    The sum of the numbers needs no memory, and is not finite if one of them is not. It may also overflow, so only a sum
+    that is not finite makes a look at every number necessary.
     """
     return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())
 

@@ -66,9 +66,9 @@ class Dropped:
 def find_dropped(
     files: Sequence[Path], reading: ReadOptions, cleaning: Cleaning, report: Callable[[int], None] = lambda done: None
 ) -> Dropped:
-    """Read ``files`` and choose what to leave out. Documents are compared with those that are kept, whose lines are
-    counted.
+    """Read ``files`` and choose what to leave out.
 
+    A document is compared with the earlier ones that are kept, and only the lines of kept documents are counted.
     ``report`` is called with the bytes of input that were read.
     """
     if cleaning.passes == 1:

@@ -6,10 +6,10 @@ another way, and any example can be made at any time.
 The reference code goes through each document from its beginning and passes unused sentences on to the next example
 (google-research/bert ``create_pretraining_data.py``). Here the corpus is divided into strides instead, which are as
 long as the text that the reference uses per example on average, and which are shifted by a random amount in every
-epoch. An example begins with the sentence in which its stride begins. As in the reference are the lengths, the end of
-A, the choice of B, the truncation, and the share of random pairs, which is above 50 % because a single sentence has no
-next one. Two things differ: short sequences are chosen per example, not per document; and the sentences that follow a
-pair with a random B are not used by the next example, but come with the shift of another epoch.
+epoch. An example begins with the sentence in which its stride begins. The lengths, the end of A, the choice of B, the
+truncation and the share of random pairs are as in the reference; that share is above 50 %, because a single sentence
+has no next one. Two things differ: short sequences are chosen per example, not per document; and the sentences that
+follow a pair with a random B are not used by the next example, but come with the shift of another epoch.
 """
 
 from __future__ import annotations

@@ -34,10 +34,10 @@ def pool_texts(
 
 
 def find_equal_texts(batch: Batch) -> Bool[Tensor, "E E"]:
-    """Where the second text of one example is no negative for the first text of another.
+    """(i, j): whether the second text of example j does not count as a negative for the first text of example i.
 
-    It is none if it equals that text or its second one, or if the first texts are equal. Texts are compared as they
-    were before ``mlm`` has masked them.
+    It does not if it equals the first or the second text of i, or if the first texts of both are equal. Texts are
+    compared as they were before ``mlm`` masked them.
     """
     original, masked = batch.on_host.input_ids, batch.on_host.labels.get("mlm")
     if masked is not None:

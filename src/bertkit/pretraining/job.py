@@ -160,7 +160,7 @@ def _list_without_heldout(heldout: Mixture) -> list[str]:
 
 
 def _count_compared(run: PretrainRun, processes: int) -> list[str]:
-    """With how few others the loss of an example is computed, where a batch is divided and that makes a difference."""
+    """What to tell the user if examples are compared with those of their micro-batch, which is a part of the batch."""
     names = [each.label for each in run.task.objective_classes() if each.compares_examples]
     compared = min(run.micro_batch_size or run.batch_size, run.batch_size // processes)
     if not names or compared == run.batch_size:

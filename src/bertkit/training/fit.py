@@ -181,8 +181,8 @@ def fit(
     """Train from ``state.step`` to ``until``; the epochs of ``source`` are counted from ``first_step``.
 
     With ``plan.total_seconds`` training ends with the first step that ends after ``until`` seconds. The learning rate
-    follows from ``state.elapsed`` before a step, masking from that when its batch is made: so, without threads that do
-    so ahead, a step is a function of the state before it, also after a resume. How many fit is up to the clock.
+    of a step follows from ``state.elapsed`` before it, its masking from ``state.elapsed`` when its batch was made:
+    without threads that make batches ahead, a step is a function of the state before it, also after a resume.
 
     All processes of ``group`` call this together, on the same global batches as a single process would use, and
     report the same losses. A single process draws dropout from torch's generator, whose state is in a checkpoint. Each
