@@ -44,3 +44,4 @@ def test_documents_of_few_words_are_not_compared() -> None:
     documents = NearDuplicates()
     assert not repeats(documents, "one two three four")
     assert not repeats(documents, "one two three four")
+    assert not documents._kept, "a corpus can have millions of them, and each would take 4 kB"

@@ -20,7 +20,7 @@ _BITS = np.uint64(0xFFFFFFFF)
 
 
 class NearDuplicates:
-    """Compares every document with all earlier ones that were kept. Takes 6 kB of memory per document kept."""
+    """Compares every document with all earlier ones that were kept. One of five words or more takes 6 kB of memory."""
 
     def __init__(self) -> None:
         self._library = require("datasketch", extra="clean", purpose="finding near-duplicates")
@@ -47,6 +47,8 @@ class NearDuplicates:
         )
 
     def keep(self) -> None:
-        """Compare later documents with this one too."""
+        """Compare later documents with this one too, unless it has too few words to be like any."""
+        if self._current.is_empty():
+            return
         self._index.insert(len(self._kept), self._current)
         self._kept.append(self._current)
