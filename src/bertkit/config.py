@@ -305,8 +305,10 @@ def _unknown_keys(hint: object, value: object, prefix: str = "") -> Iterator[str
 
 def _explain_unknown(path: str, known: Sequence[str]) -> str:
     """What is wrong with a key that no record has: it was renamed, or it is near another one."""
+    names = {each.rpartition(".")[2] for each in known}
     for old, new in RENAMED.items():
-        if f".{old}".endswith(f".{path}"):
+        # Pre-training and fine-tuning have other settings: what replaces a key must be one of this record.
+        if f".{old}".endswith(f".{path}") and new.partition(",")[0].rpartition(".")[2] in names:
             return f"{path} is now {new}."
     return f"unknown key {path}.{_nearest(path, known)}"
 
