@@ -123,13 +123,12 @@ class Transformer(Encoder):
         blocks: Iterable[nn.Module],
         *,
         causal: bool = False,
-        lstm_layers: int = 0,
     ) -> None:
         super().__init__()
         self.config = config
         self.hidden_size = config.hidden_size
         self.num_layers = config.num_layers
-        self.causal = causal and not lstm_layers  # the LSTM reads the states of causal blocks in both directions
+        self.causal = causal
         self.embeddings = embeddings
         self.layers = BlockStack(blocks)
 
@@ -232,7 +231,8 @@ class PooledTransformer(Transformer):
         blocks = (
             build_post_norm_block(config, activation=config.activation, causal=causal) for _ in range(config.num_layers)
         )
-        super().__init__(config, embeddings, blocks, causal=causal, lstm_layers=lstm_layers)
+        # An LSTM reads the states of causal blocks in both directions.
+        super().__init__(config, embeddings, blocks, causal=causal and not lstm_layers)
         self.lstm: BiLstm | None = None
         if lstm_layers:
             self.lstm = BiLstm(config.hidden_size, config.hidden_size, lstm_layers, config.dropout)
