@@ -26,13 +26,7 @@ _SHARPNESS = 10.0
 
 def pool_states(states: Float[Tensor, "B T H"], mask: Bool[Tensor, "B T"], pooling: Pooling) -> Float[Tensor, "B H"]:
     """The mean or the maximum of the states of each row where ``mask`` is True, or the first state (``cls``)."""
-    match pooling:
-        case "mean":
-            return mean_pool(states, mask)
-        case "max":
-            return max_pool(states, mask)
-        case "cls":
-            return states[:, 0]
+    return states[:, 0] if pooling == "cls" else _POOLS[pooling](states, mask)
 
 
 class TextPooling(nn.Module):

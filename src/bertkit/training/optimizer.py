@@ -71,7 +71,8 @@ def build_optimizer(
     step, after clipping. ``precision`` is that of Muon's matrix products.
     """
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-    optimizer = _build(config, _group(trained, config, lr_scales or {}, _find_matrices(model, config)), precision)
+    hidden = find_hidden_matrices(model) if config.kind == "muon" else {}
+    optimizer = _build(config, _group(trained, config, lr_scales or {}, hidden), precision)
     # Created here and not by torch in the first step, so that a checkpoint can be loaded before it.
     for group in optimizer.param_groups:
         for parameter in group["params"]:
@@ -83,10 +84,6 @@ def build_optimizer(
     set_lr(optimizer, config)
     _add_penalties(optimizer, [(trained[name], factor) for name, factor in (l2_penalties or {}).items()])
     return optimizer
-
-
-def _find_matrices(model: nn.Module, config: OptimizerConfig) -> dict[str, int]:
-    return find_hidden_matrices(model) if config.kind == "muon" else {}
 
 
 def _group(
