@@ -88,6 +88,12 @@ def test_a_model_is_downloaded_and_its_origin_is_recorded(hub: Path, workspace: 
     assert api.load("model").fill("river [MASK]") == api.load(workspace / "run").fill("river [MASK]")
 
 
+def test_a_model_that_bertkit_wrote_keeps_its_task(hub: Path, workspace: Path, tmp_path: Path) -> None:
+    shutil.copytree(workspace / "tuned" / "model", hub, dirs_exist_ok=True)
+    run("import", "org/name", "-o", "model", "--quiet")
+    assert api.load("model").task.name == api.load(workspace / "tuned").task.name
+
+
 def test_only_what_is_read_is_downloaded(hub: Path) -> None:
     names = {file.name for file in download("org/name").iterdir()}
     assert names >= {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt"}

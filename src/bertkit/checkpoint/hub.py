@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from bertkit.checkpoint.model_folder import METADATA
 from bertkit.checkpoint.weights import INDEX, PICKLED, WEIGHTS
 from bertkit.errors import BertkitError, usage_error
 from bertkit.optional import load
@@ -12,7 +13,15 @@ from bertkit.optional import load
 _ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 _FILES = (
-    *("config.json", "vocab.*", "merges.txt", "added_tokens.json", "special_tokens_map.json", "tokenizer*.json"),
+    *(
+        METADATA,
+        "config.json",
+        "vocab.*",
+        "merges.txt",
+        "added_tokens.json",
+        "special_tokens_map.json",
+        "tokenizer*.json",
+    ),
     *("modules.json", "1_Pooling/config.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
 )
 _SAFETENSORS = ("model.safetensors", "model-*.safetensors", INDEX)
