@@ -15,7 +15,7 @@ from bertkit.inference.conversion import load_whole_model
 from bertkit.model import Model
 from bertkit.task_types import from_record
 
-FOUND = OnnxCheck(7, "accuracy", 0.75, 0.74, 2e-4, 100.0, 150.0)
+FOUND = OnnxCheck(7, "accuracy", 0.75, 0.74, 2e-4, 0.5, 100.0, 150.0)
 
 
 class Shifted(torch.nn.Module):
@@ -38,6 +38,7 @@ def test_the_comparison_finds_the_largest_difference(workspace: Path) -> None:
     found = check_onnx(model, shifted, task, folder, workspace / "reviews.csv")
     assert found.difference == pytest.approx(0.25, abs=1e-5)
     assert found.before == found.after > 0
+    assert 0 < found.largest < 5
     assert found.examples > 5
     assert min(found.speed_before, found.speed_after) > 0
 
@@ -53,6 +54,13 @@ def test_a_difference_or_a_loss_is_refused() -> None:
         onnx_export.judge(replace(FOUND, after=0.739), int8=True)
     with pytest.raises(BertkitError, match=r"--int8 lowers accuracy from 0\.7500 to nan"):
         onnx_export.judge(replace(FOUND, after=float("nan")), int8=True)
+
+
+def test_a_difference_is_judged_by_the_size_of_the_outputs() -> None:
+    prices = replace(FOUND, difference=16.0, largest=2.5e8)
+    onnx_export.judge(prices, int8=False)
+    with pytest.raises(BertkitError, match=r"they differ by 16, which is more than 2\.5\."):
+        onnx_export.judge(replace(prices, largest=2.5e3), int8=False)
 
 
 def test_the_folder_has_the_file_beside_the_model(

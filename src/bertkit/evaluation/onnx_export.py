@@ -30,7 +30,7 @@ FILE = Path("onnx") / "model.onnx"
 """Where sentence-transformers and text-embeddings-inference look for it in a model folder."""
 
 MAX_DIFFERENCE = 1e-3
-"""Of an output in float32, in the comparison on the user's examples."""
+"""Of an output in float32, in the comparison on the user's examples, as a share of the largest output, or of 1."""
 
 MAX_LOSS = 0.01
 """Of the metric of a model in 8-bit integers."""
@@ -43,7 +43,8 @@ _HEADS_OF_TOKENS = {"tags", "span"}
 class OnnxCheck:
     """A comparison on ``examples``: the metric, and examples per second, of the model and of the ONNX file.
 
-    ``difference`` is the largest one between two outputs. The speed includes padding and batches, but no tokenization.
+    ``difference`` is the largest one between two outputs, and ``largest`` the largest output of the model, without its
+    sign. The speed includes padding and batches, but no tokenization.
     """
 
     examples: int
@@ -51,6 +52,7 @@ class OnnxCheck:
     before: float
     after: float
     difference: float
+    largest: float
     speed_before: float
     speed_after: float
 
@@ -118,11 +120,14 @@ def check_onnx(model: Model, onnx: nn.Module, task: FileTask, folder: ModelFolde
         predictions = [labelled.task.decode(each, own, [next(rows) for _ in own]) for each, own in encoded]
         scores.append(labelled.task.score(labelled.examples, predictions)[task.metric])
     per_token = bool(_HEADS_OF_TOKENS & set(model.objectives))
-    difference = max(
-        _difference(one, other, len(feature) if per_token else _count_choices(feature))
-        for one, other, feature in zip(outputs[0], outputs[1], features, strict=True)
-    )
-    return OnnxCheck(len(encoded), task.metric, scores[0], scores[1], difference, speeds[0], speeds[1])
+    compared = [
+        pair
+        for one, other, feature in zip(*outputs, features, strict=True)
+        for pair in _pair_outputs(one, other, len(feature) if per_token else _count_choices(feature))
+    ]
+    difference = float(np.max([np.abs(expected - found).max() for expected, found in compared]))
+    largest = float(np.max([np.abs(expected).max() for expected, _ in compared]))
+    return OnnxCheck(len(encoded), task.metric, scores[0], scores[1], difference, largest, speeds[0], speeds[1])
 
 
 def _count_choices(feature: Feature) -> int | None:
@@ -130,10 +135,9 @@ def _count_choices(feature: Feature) -> int | None:
     return None if feature.lengths is None else len(feature.lengths)
 
 
-def _difference(expected: OutputArrays, found: OutputArrays, length: int | None) -> float:
-    """The largest difference of an output, of the first ``length`` tokens or choices where outputs belong to them."""
-    pairs: list[tuple[Any, Any]] = [(np.atleast_1d(expected[name]), np.atleast_1d(found[name])) for name in expected]
-    return max(float(np.abs(one[:length] - other[:length]).max()) for one, other in pairs)
+def _pair_outputs(expected: OutputArrays, found: OutputArrays, length: int | None) -> list[tuple[Any, Any]]:
+    """Each output of both systems, of the first ``length`` tokens or choices where outputs belong to them."""
+    return [(np.atleast_1d(value)[:length], np.atleast_1d(found[name])[:length]) for name, value in expected.items()]
 
 
 def judge(found: OnnxCheck, *, int8: bool) -> None:
@@ -143,8 +147,9 @@ def judge(found: OnnxCheck, *, int8: bool) -> None:
             f"--int8 lowers {found.metric} from {found.before:.4f} to {found.after:.4f}, by more than {MAX_LOSS}. "
             "Export in float32: leave out --int8."
         )
-    if not int8 and not found.difference <= MAX_DIFFERENCE:
+    limit = MAX_DIFFERENCE * max(1.0, found.largest)
+    if not int8 and not found.difference <= limit:
         raise data_error(
             f"the ONNX file computes other outputs than the model: they differ by {found.difference:.2g}, which is "
-            f"more than {MAX_DIFFERENCE}."
+            f"more than {limit:.2g}."
         )
