@@ -12,7 +12,9 @@ class OutOfMemoryError(RuntimeError):
     """As PyTorch names it."""
 
 
-class Stopped(Exception):  # noqa: N818 - as Interrupted, it is not an error
+class Stopped(KeyboardInterrupt):
+    """As Interrupted."""
+
     exit_code = 143
 
 

@@ -57,3 +57,15 @@ def test_other_threads_do_not_change_signal_handlers() -> None:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_exit_codes_are_those_of_a_shell(number: int, code: int) -> None:
     assert Interrupted(number, "stopped").exit_code == code
+
+
+def test_a_loop_that_catches_exceptions_ends_too() -> None:
+    attempts = 0
+    with pytest.raises(KeyboardInterrupt, match="stopped in seed 0"):
+        for _ in range(3):
+            try:
+                attempts += 1
+                raise Interrupted(signal.SIGINT, "stopped in seed 0")
+            except Exception:
+                continue
+    assert attempts == 1

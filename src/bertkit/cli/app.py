@@ -107,6 +107,7 @@ def _build() -> App:
         help="Trains, fine-tunes and uses BERT: from raw text to predictions.",
         help_format="plaintext",  # Markdown would drop <mask> as an HTML tag
         help_epilogue="--debug, anywhere on the line, shows where an error arose.",
+        suppress_keyboard_interrupt=False,  # of Interrupted the exit code and the command to continue would be lost
         default_parameter=Parameter(
             consume_multiple=1, negative=(), short_alias=_short_name, show_default=_show_default
         ),

@@ -34,7 +34,7 @@ def explain(error: BaseException) -> tuple[str, int]:
     match error:
         case BertkitError():
             return f"error: {error}", error.exit_code
-        case KeyboardInterrupt():
+        case KeyboardInterrupt() if not hasattr(error, "exit_code"):
             return "interrupted", INTERRUPTED
         case SystemExit():
             return "", error.code if isinstance(error.code, int) else JOB_FAILED

@@ -14,8 +14,11 @@ _Handler = Callable[[int, FrameType | None], object] | int | None
 """What ``signal.signal`` takes and returns."""
 
 
-class Interrupted(Exception):  # noqa: N818 - it is not an error
-    """A job stopped on request and saved its state, so it can be resumed. ``exit_code`` is 130, 143 or 129."""
+class Interrupted(KeyboardInterrupt):
+    """A job stopped on request and saved its state, so it can be resumed. ``exit_code`` is 130, 143 or 129.
+
+    As a ``KeyboardInterrupt`` it also ends what catches every ``Exception``, such as a search of scikit-learn.
+    """
 
     def __init__(self, signal_number: int, message: str) -> None:
         super().__init__(message)
