@@ -177,6 +177,11 @@ def _number_classes(classes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int
     for number, each in enumerate(classes.tolist()):
         if each is None or type(each).__name__ in ("NAType", "NaTType") or each != each:
             raise usage_error(f"y[{number}] is {each}; it must be a class.")
+    if classes.dtype.kind == "f" and (decimals := classes[classes % 1 != 0]).size:
+        raise usage_error(
+            f"y has numbers with decimals, such as {decimals[0]}, which are no classes. To predict a number: "
+            'bertkit.finetune(..., kind="number").'
+        )
     try:
         return np.unique(classes, return_inverse=True)
     except TypeError as error:
