@@ -14,9 +14,11 @@ from bertkit import config
 from bertkit.data.shards import read_manifest
 from bertkit.evaluation.compare import Comparison
 from bertkit.evaluation.report import Evaluation, ScoreInterval
+from bertkit.inference.attention_maps import AttentionMaps
 from bertkit.inference.conversion import Conversion
 from bertkit.inference.embedding import TokenStates
 from bertkit.inference.fill import Filling
+from bertkit.inference.saliency import Saliency
 from bertkit.results import LONGEST_LINE, Result, Results
 from bertkit.sweeps.results import PointResult, SweepResult
 from bertkit.task_types import Choice, NamedEntity, Prediction, SpanPrediction, TagPrediction
@@ -40,6 +42,8 @@ SHOWN = [
     TagPrediction(("O",) * 99, (0.5,) * 99, (NamedEntity("PER", "Ann", 0, 3, 0.9),)),
     Filling("river", 0.123456789, TEXT, 7),
     TokenStates(("river",) * 99, np.zeros((99, 2), dtype=np.int64), np.zeros((3, 99, 14), dtype=np.float32)),
+    AttentionMaps(("river", "ran"), np.zeros((3, 5, 2, 2), dtype=np.float32)),
+    Saliency("good", ("river", "ran", "past", "it"), np.arange(4) / 7, 0.5, 0.25),
     Conversion(Path("out"), "BERT", ("class",), 99, is_for_a_task=True, notes=(TEXT,), left_out=()),
     SweepResult(
         folder=Path("s"), metric="accuracy", points=[PointResult(settings={"lr": "1e-4"}, folder=Path("p"))] * 9
@@ -87,6 +91,9 @@ def test_the_line_shows_what_matters() -> None:
         repr(Filling("river", 0.5, "a river", 7)) == "Filling(word='river', probability=0.5, text='a river', token=7)"
     )
     assert "scores={class 98: 0.0196, class 97: 0.0194, class 96: 0.0192, ...}" not in repr(Prediction("x"))
+    assert repr(Saliency("good", ("a", "b"), np.array([1.0, -2.0]), 0.5, 0.25)) == (
+        "Saliency(prediction='good', tokens=['a', 'b'], contributions=[1, -2], score=0.5, difference=0.25)"
+    )
     assert repr(Prediction(0.25)) == "Prediction(label=0.25)"
 
 

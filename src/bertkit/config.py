@@ -233,9 +233,11 @@ def _describe(hint: object) -> str:
     return _EXPECTED.get(hint, str(hint))
 
 
-def _encode(value: object) -> str:
+def _encode(value: object) -> object:
     if isinstance(value, Path):
         return str(value)
+    if hasattr(value, "tolist"):  # an array, or a number, of NumPy
+        return value.tolist()
     raise TypeError(f"{type(value).__name__} cannot be stored in a record")
 
 

@@ -93,6 +93,9 @@ def _is_set(record: object, each: Field[Any]) -> bool:
 
 def _short(value: object) -> str:
     """A value in a few characters."""
+    shape = getattr(value, "shape", None)
+    if shape is not None and hasattr(value, "tolist"):  # an array, or a number, of NumPy
+        return _short(value.tolist()) if len(shape) < 2 else f"array{shape}"
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, str):

@@ -21,11 +21,12 @@ from bertkit.errors import usage_error
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.texts import check_text
 from bertkit.nn.attention import SelfAttention
+from bertkit.results import Result
 from bertkit.training.evaluation import evaluation_mode
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AttentionMaps:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AttentionMaps(Result):
     """``weights`` (L, N, T, T): the share of its attention that token i gives to token j sums to 1 over j.
 
     ``tokens`` (T) are spelled as in the vocabulary. ``num_truncated`` tokens at the end of the text are left out.

@@ -135,10 +135,6 @@ class TokenStates(Result):
     offsets: NDArray[np.integer]
     states: NDArray[np.float32]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values, which ``json.dumps`` takes."""
-        return {"tokens": list(self.tokens), "offsets": self.offsets.tolist(), "states": self.states.tolist()}
-
     def __repr__(self) -> str:
         return f"TokenStates({len(self.tokens):,} tokens, states {self.states.shape})"
 

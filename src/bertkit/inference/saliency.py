@@ -25,6 +25,7 @@ from bertkit.inference.huggingface_tasks import find_task
 from bertkit.inference.pipeline import Pipeline, build_masked_lm, task_for
 from bertkit.inference.texts import check_text
 from bertkit.model import Model
+from bertkit.results import Result
 from bertkit.task_types import (
     FileTask,
     QuestionAnsweringTask,
@@ -45,8 +46,8 @@ _Pick = Callable[[Outputs], Tensor]
 """From the outputs for S rows to the score (S) that is explained."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Saliency:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Saliency(Result):
     """``contributions`` (T) of the ``tokens`` (T) to the score of ``prediction``; their sum is nearly ``difference``.
 
     The score is a logit, or a number for a regression on the scale on which the model was trained; ``difference`` is
