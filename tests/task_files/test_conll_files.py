@@ -17,6 +17,7 @@ from bertkit.user_tables.guess import guess
     [
         ("a O\nb x O\n", "line 2: 3 columns, and 2"),
         ("a O\nb\n", "line 2: 1 column, and 2 in the lines before. Fix the line"),
+        ("a,O\nb,O\n", 'line 1: "a,O" is one column. Write a tab or a space between a word and its tag'),
         ("a O\nb PER\n", 'line 2: "PER" is not a tag'),
         ("a O\nb I-PRE\n", 'line 2: unknown tag "B-PRE"'),
     ],

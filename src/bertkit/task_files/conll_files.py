@@ -68,7 +68,10 @@ def read_columns(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
             if len(cells) != width:
                 columns = f"{count_of(len(cells), 'column')}, and {width} in the lines before"
                 raise data_error(f"{at_line(path, number)}: {columns}. Fix the line.")
-            if tagged and not (len(cells) > 1 and is_tag(cells[-1])):
+            if tagged and len(cells) == 1:
+                problem = f'"{cells[0]}" is one column. Write a tab or a space between a word and its tag.'
+                raise data_error(f"{at_line(path, number)}: {problem}")
+            if tagged and not is_tag(cells[-1]):
                 raise data_error(f'{at_line(path, number)}: "{cells[-1]}" is not a tag, such as O, B-TYPE or I.')
             first = first if rows else number
             rows.append(cells)
