@@ -54,7 +54,6 @@ EXCEPTIONS: dict[str, str] = {
     "encoder_types.spec.HuggingFaceSpec": "a record: one optional table per property of Hugging Face's format",
     "evaluation.report.Evaluation": "a record: one field per section of the report",
     "finetuning.record.FinetuneRun": "a record: every setting of a run, always read by field name",
-    "options.evaluation.EvaluateOptions": "a record: one field per option of the command line",
     "options.finetuning.TaskTrainingOptions": "a record: one field per option of the command line",
     "user_tables.guess.guess": "one parameter per option of the command line about a table",
     "options.pretraining.PretrainOptions": "a record: one field per option of the command line",

@@ -42,6 +42,17 @@ def test_a_single_column_of_text_may_have_any_name(workspace: Path, tmp_path: Pa
         api.evaluate(workspace / "tuned", data=renamed, output=tmp_path / "none", progress="quiet")
 
 
+def test_the_column_of_the_label_may_be_named(workspace: Path, tmp_path: Path) -> None:
+    renamed = tmp_path / "new.csv"
+    rows = (workspace / "reviews.csv").read_text(encoding="utf-8")
+    renamed.write_text(rows.replace("id,review,label", "id,review,verdict"), encoding="utf-8")
+    found = api.evaluate(workspace / "tuned", data=renamed, label="verdict", output=tmp_path / "e", progress="quiet")
+    same = api.evaluate(workspace / "tuned", data=workspace / "reviews.csv", output=tmp_path / "same", progress="quiet")
+    assert dict(found) == dict(same)
+    comparison = api.compare(workspace / "tuned", workspace / "tuned", renamed, label="verdict", progress="quiet")
+    assert comparison.examples == 99
+
+
 def test_a_comparison_is_computed_in_the_precision_that_is_asked_for(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -148,7 +148,7 @@ def test_other_files_of_a_comparison_are_utf8_whatever_the_training_files_were(
     file.write_text(file.read_text().replace("early", "\u00c1rok"), encoding="utf-8")
     assert api.compare(run, run, data=file, progress="quiet").examples == 2
     file.write_bytes(file.read_text(encoding="utf-8").encode("cp1252"))
-    with pytest.raises(BertkitError, match=r"is not UTF-8.* Convert the file \(iconv -f cp1252 -t UTF-8\)"):
+    with pytest.raises(BertkitError, match=r"is not UTF-8.* --encoding cp1252"):
         api.compare(run, run, data=file, progress="quiet")
 
 

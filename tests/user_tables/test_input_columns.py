@@ -85,6 +85,14 @@ def test_labelled_input_of_a_model_from_elsewhere(tmp_path: Path) -> None:
     assert examples[0] == TextExample("2", "a b", "c", "x")
 
 
+def test_the_label_may_have_another_name_than_in_training(tmp_path: Path) -> None:
+    path = write(tmp_path, "comment,verdict,n\na b,x,1\nc,y,2\n")
+    task, _ = choose_columns(known(), path, text="comment", label="verdict", labelled=True)
+    assert [each.label for each in task.with_files(dev=[path]).examples("dev")] == ["x", "y"]
+    with pytest.raises(BertkitError, match=r'no column "label".*Name that of the label: --label COLUMN'):
+        choose_columns(known(), path, text="comment", labelled=True)
+
+
 @pytest.mark.parametrize(
     ("task", "content", "named", "message"),
     [
@@ -114,7 +122,7 @@ def test_names_of_columns_are_for_tables_of_texts(tmp_path: Path) -> None:
     lines = write(tmp_path, "a b\n", "in.txt")
     assert choose_columns(OTHERS_FOLDER, lines) == (OTHERS_FOLDER, "")
     for task in (OTHERS_FOLDER, TaggingTask(name="tags", labels=("O", "B-x", "I-x"))):
-        with pytest.raises(BertkitError, match="leave out --text, --pair and --id"):
+        with pytest.raises(BertkitError, match=r"leave out --text\."):
             choose_columns(task, lines, text="text")
 
 

@@ -17,7 +17,7 @@ from bertkit.options.evaluation import CompareOptions, EvaluateOptions
 from bertkit.report.progress import Progress
 from bertkit.storage.outputs import open_output_folder
 from bertkit.task_types import FileTask, same_answers
-from bertkit.user_tables.input_columns import choose_columns, with_encoding, with_utf8
+from bertkit.user_tables.input_columns import choose_columns, with_encoding
 
 
 @verb(EvaluateOptions)
@@ -31,12 +31,8 @@ def evaluate(options: EvaluateOptions) -> Evaluation:
         open_output_folder(Path(options.output), REPORT_FILES, overwrite=options.overwrite)
     model = load(options.run, *options.ensemble, precision=options.precision)
     task = model.task if options.on is None else _with_same_labels(find_task(options.on), model.task)
-    data = optional_path(options.data)
-    if data is not None or options.encoding is not None:
-        task = with_encoding(task, options.encoding)
-    columns = {"text": options.text, "pair": options.pair, "id": options.id}
     with Progress(options.progress) as bar:
-        examples = _read_examples(task, data, options.split, bar, **columns)
+        examples = _read_examples(task, options, bar)
         evaluation = evaluate_model(
             model, examples, optional_path(options.output), bar, baseline=not options.no_baseline
         )
@@ -49,16 +45,16 @@ def compare(options: CompareOptions) -> Comparison:
     """``.sentence()`` in words; ``.scores["accuracy"].difference`` and ``.p`` in numbers."""
     first, second = (load(run, precision=options.precision) for run in (options.first, options.second))
     with Progress(options.progress) as bar:
-        data = optional_path(options.data)
-        task = first.task if data is None else with_utf8(first.task)
-        examples = _read_examples(task, data, options.split, bar)
+        examples = _read_examples(first.task, options, bar)
         return compare_models(first, second, examples, bar)
 
 
-def _read_examples(
-    task: FileTask, data: Path | None, split: str, bar: Progress, **columns: str | None
-) -> LabelledSplit:
-    """The labelled examples of a split of the task, or of ``data`` with these columns; others are guessed."""
+def _read_examples(task: FileTask, options: EvaluateOptions | CompareOptions, bar: Progress) -> LabelledSplit:
+    """The labelled examples of a split of the task, or of a file with the named columns; others are guessed."""
+    data = optional_path(options.data)
+    if data is not None or options.encoding is not None:
+        task = with_encoding(task, options.encoding)
+    columns = {"text": options.text, "pair": options.pair, "label": options.label, "id": options.id}
     named = any(columns.values())
     has_header = all(each.form is None for each in task.files.splits.values())
     if data is not None and data.is_file() and (named or has_header):
@@ -66,8 +62,8 @@ def _read_examples(
         if sentence:
             bar.say(sentence)
     elif named:
-        raise usage_error("--text, --pair and --id are columns of a file: name it with --data FILE.")
-    return read_split(task, data, split)
+        raise usage_error("--text, --pair, --label and --id are columns of a file: name it with --data FILE.")
+    return read_split(task, data, options.split)
 
 
 def _with_same_labels(task: FileTask, trained: FileTask) -> FileTask:

@@ -12,23 +12,31 @@ from bertkit.ranges import FiniteFloat
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateOptions(ModelJobOptions):
-    """Score a fine-tuned model with the official metrics and confidence intervals, and write a report."""
+class LabelledDataOptions(ModelJobOptions):
+    """The options of a verb that reads a labelled file, or one of the task's own."""
 
-    run: ModelPath = field(kw_only=False)
-    """Run folder of a fine-tuning."""
-    data: TablePath | None = None
-    """Folder with the task's files, or one file with labels. [default: the files of the fine-tuning]"""
     text: str | None = None
     """Column of the text in the file DATA. [default: that of the fine-tuning, or guessed]"""
     pair: str | None = None
     """Column of the second text."""
+    label: str | None = None
+    """Column of the label, or the columns of 0 and 1 with commas between. [default: that of the fine-tuning]"""
     id: str | None = None
     """Column of the ids. [default: that of the fine-tuning, or one named id]"""
     encoding: str | None = None
     """Encoding of the table DATA, such as cp1252. [default: UTF-8]"""
     split: str = "dev"
     """Which of the task's files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(LabelledDataOptions):
+    """Score a fine-tuned model with the official metrics and confidence intervals, and write a report."""
+
+    run: ModelPath = field(kw_only=False)
+    """Run folder of a fine-tuning."""
+    data: TablePath | None = None
+    """Folder with the task's files, or one file with labels. [default: the files of the fine-tuning]"""
     on: str | None = None
     """Another task with the same labels, such as glue:ax for a model of glue:mnli."""
     output: AnyPath | None = None
@@ -44,7 +52,7 @@ class EvaluateOptions(ModelJobOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(ModelJobOptions):
+class CompareOptions(LabelledDataOptions):
     """Test whether one of two fine-tuned models is better than the other by more than chance."""
 
     first: ModelPath = field(kw_only=False)
@@ -53,8 +61,6 @@ class CompareOptions(ModelJobOptions):
     """Run folder of another fine-tuning for the same task."""
     data: TablePath | None = field(default=None, kw_only=False)
     """File with labels, or folder with the task's files. [default: the files of FIRST]"""
-    split: str = "dev"
-    """Which of the task's files."""
     precision: InferencePrecision | None = None
     """Number format of matrix products of both models. [default: float32, unless the model's config.json says
     bfloat16]"""

@@ -11,6 +11,7 @@ from bertkit.formats.encodings import UTF_8, check_encoding
 from bertkit.formats.tables import Table
 from bertkit.task_files.columns import ID_NAMES, find_id, guess_columns, guess_texts, looks_like_name
 from bertkit.task_files.files import Columns, Split
+from bertkit.task_files.indicators import split_names
 from bertkit.task_types.base import FileTask
 from bertkit.task_types.multiple_choice import MultipleChoiceTask
 from bertkit.task_types.similarity import SimilarityTask
@@ -27,39 +28,44 @@ def choose_columns(
     text: str | None = None,
     pair: str | None = None,
     id: str | None = None,
+    label: str | None = None,
     labelled: bool = False,
 ) -> tuple[FileTask, str]:
     """``task`` with the columns in which ``path`` has its texts and ids, and a sentence about those that were guessed.
 
-    ``text``, ``pair`` and ``id`` are names of columns and replace what is known or guessed. A task that was made from
-    the ``config.json`` of another library, and so has no files, becomes one on pairs if there is a second text;
-    ``labelled`` says that there is a label, too. A column that does not exist, or a second text that is missing or not
-    of use, is a usage error.
+    ``text``, ``pair``, ``id`` and ``label`` are names of columns and replace what is known or guessed; ``label`` may be
+    several with commas between. A task that was made from the ``config.json`` of another library, and so has no files,
+    becomes one on pairs if there is a second text; ``labelled`` says that there is a label, too. A column that does not
+    exist, or a second text that is missing or not of use, is a usage error.
     """
-    given = [name for name in (text, pair, id) if name is not None]
+    named = {"--text": text, "--pair": pair, "--id": id, "--label": label}
+    given = [option for option, name in named.items() if name is not None]
     if not isinstance(task, _TaskOnTexts) or suffix_of(path) == ".txt":
         if given:
             reason = f"{path} has no columns" if suffix_of(path) == ".txt" else f"{task.name} finds its columns itself"
-            raise usage_error(f"{reason}: leave out --text, --pair and --id.")
+            raise usage_error(f"{reason}: leave out {list_names(given)}.")
         return task, ""
     if not given and path.is_dir():
         return task, ""
     table = task.reader.open_table(path)
-    for name in given:
+    labels = split_names(label, table.columns)
+    for name in filter(None, (text, pair, id, *labels)):
         table.column_index(name)
     if task.files.splits:
         known = task.reader.find_columns(path)
+        if labelled and not labels:
+            _require_labels(task, table)
         if not given and set(known.used()) <= set(table.columns):
             return _with_ids(task, table, known)
-        columns = _of_known_task(task, table, known, text, pair)
+        columns = _of_known_task(task, table, known, text, pair, labels)
     elif labelled:
-        columns = guess_columns(table, text=text, pair=pair, label=None)
+        columns = guess_columns(table, text=text, pair=pair, label=label)
     else:
         columns = guess_texts(table, text=text, pair=pair)
     if task.reader.pair and columns.second is None:
         raise usage_error(f"{task.name} needs two texts, and {path} has one: name the second with --pair COLUMN.")
     columns = columns if id is None else replace(columns, id=id)
-    return _with_columns(task, columns), _describe(path, columns) if text is None else ""
+    return _with_columns(task, columns, labels), _describe(path, columns) if text is None else ""
 
 
 def with_encoding(task: FileTask, encoding: str | None) -> FileTask:
@@ -75,12 +81,22 @@ def with_utf8(task: FileTask) -> FileTask:
     return replace(task, files=replace(task.files, encoding=None))
 
 
+def _require_labels(task: _TaskOnTexts, table: Table) -> None:
+    """Raise a usage error if the table has the columns of labels of no split of the task."""
+    known = [split.columns.answers for split in task.files.splits.values() if split.columns.answers]
+    if known and not any(set(names) <= set(table.columns) for names in known):
+        raise usage_error(
+            f'{table.path} has no column "{known[0][0]}". Its columns: {list_names(table.columns)}. Name that of the '
+            "label: --label COLUMN."
+        )
+
+
 def _with_ids(task: _TaskOnTexts, table: Table, known: Columns) -> tuple[FileTask, str]:
     """The task, whose texts the table has, with the ids of the table, and a sentence if their column was guessed."""
     columns = replace(known, id=_find_ids(table, known))
     if columns == known:
         return task, ""
-    return _with_columns(task, columns), f"{table.path.name}: id = {columns.id}"
+    return _with_columns(task, columns, ()), f"{table.path.name}: id = {columns.id}"
 
 
 def _find_ids(table: Table, columns: Columns) -> str | None:
@@ -89,16 +105,17 @@ def _find_ids(table: Table, columns: Columns) -> str | None:
     return columns.id if columns.id in table.columns else find_id(others)
 
 
-def _of_known_task(task: _TaskOnTexts, table: Table, known: Columns, text: str | None, pair: str | None) -> Columns:
+def _of_known_task(
+    task: _TaskOnTexts, table: Table, known: Columns, text: str | None, pair: str | None, labels: tuple[str, ...]
+) -> Columns:
     """The columns of the training where the table has them; a text of another name if there is no other column."""
     if pair is not None and not task.reader.pair:
         raise usage_error(f"{task.name} is a task on one text: leave out --pair.")
     second = pair or known.second
     if second is not None:
         table.column_index(second)
-    others = [
-        name for name in table.columns if name.casefold() not in ID_NAMES and name not in (second, *_answers(task))
-    ]
+    taken = {second, *labels, *_answers(task)}
+    others = [name for name in table.columns if name.casefold() not in ID_NAMES and name not in taken]
     if text is None and known.first not in table.columns and len(others) == 1 and looks_like_name(others[0]):
         text = others[0]
     first = text or known.first
@@ -122,9 +139,10 @@ def _answers(task: _TaskOnTexts) -> set[str]:
     return {name for split in task.files.splits.values() for name in split.columns.answers}
 
 
-def _with_columns(task: _TaskOnTexts, columns: Columns) -> FileTask:
+def _with_columns(task: _TaskOnTexts, columns: Columns, labels: tuple[str, ...]) -> FileTask:
+    """``task`` on these columns of texts, with its own columns of labels unless there are ``labels``."""
     splits = {
-        name: replace(split, columns=columns.answered(*split.columns.answers))
+        name: replace(split, columns=columns.answered(*(labels or split.columns.answers)))
         for name, split in task.files.splits.items()
     } or {"train": Split(files=(), columns=columns, may_lack_labels=True)}
     files = replace(task.files, splits=splits)
