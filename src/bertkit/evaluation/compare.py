@@ -69,6 +69,9 @@ class Comparison(Result):
     disagreements: list[Disagreement]
     mcnemar: McNemar | None = None
 
+    def __repr__(self) -> str:
+        return f"Comparison({self.sentence().rstrip('.')})"
+
     def sentence(self) -> str:
         """Which model is better by the task's metric, if the difference is significant."""
         found = self.scores[self.metric]

@@ -45,11 +45,11 @@ class FinetuneResult(Result):
     ``warnings`` are reasons to distrust the scores, one sentence each.
     """
 
-    folder: Path
     metric: str
-    seeds: list[SeedResult]
     mean: Score
     sd: float | None
+    folder: Path
+    seeds: list[SeedResult]
     best: SeedResult
     baselines: list[Baseline] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

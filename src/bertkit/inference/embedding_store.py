@@ -49,14 +49,14 @@ class EmbeddingRecord(Result):
     They are empty in files of earlier versions, which are not checked.
     """
 
-    encoder: str
-    tokenizer: str
-    settings: EmbeddingSettings
-    max_length: int
-    precision: str
     rows: int
     dimension: int
     text: str
+    settings: EmbeddingSettings
+    max_length: int
+    precision: str
+    encoder: str
+    tokenizer: str
     vectors_sha256: str = ""
     texts_sha256: str = ""
     format: Literal[1] = 1
