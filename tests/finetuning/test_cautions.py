@@ -40,6 +40,11 @@ def test_one_answer_for_everything() -> None:
     assert caution_about_answers(["good", "bad"], ["good", "bad"]) == []
 
 
+def test_one_answer_where_most_are_right_asks_for_weights() -> None:
+    (said,) = caution_about_answers(["good"] * 19 + ["bad"], ["good"] * 20)
+    assert said.endswith("It is right for 95% of them; --class-weights balanced may help")
+
+
 def test_one_answer_is_right_where_all_gold_answers_are_equal() -> None:
     assert caution_about_answers(["good", "good"], ["good", "good"]) == []
 

@@ -11,6 +11,9 @@ from bertkit.scores import CORRELATIONS, Score, is_defined
 _FEW_EXAMPLES = 200
 """Below this, the score of a share is uncertain by seven points or more."""
 
+_MAJORITY = 0.8
+"""From this share on, to predict the most frequent class for everything is a good start that is hard to leave."""
+
 
 def caution_about_size(num_examples: int, metric: str, split: str = "dev") -> list[str]:
     """Too few examples of a split to tell how good a model is."""
@@ -27,7 +30,9 @@ def caution_about_answers(gold: Sequence[object], predicted: Sequence[object], s
     answers = {str(answer) for answer in predicted}
     if len(answers) > 1 or len({str(answer) for answer in gold}) < 2:
         return []
-    return [f'the model predicts "{answers.pop()}" for every {split} example: it has learned nothing']
+    answer, share = answers.pop(), sum(each == predicted[0] for each in gold) / len(gold)
+    advice = f". It is right for {share:.0%} of them; --class-weights balanced may help" if share >= _MAJORITY else ""
+    return [f'the model predicts "{answer}" for every {split} example: it has learned nothing{advice}']
 
 
 def caution_about_epochs(seeds: Sequence[SeedResult], metric: str) -> list[str]:
