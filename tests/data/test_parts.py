@@ -48,6 +48,15 @@ def test_a_line_that_does_not_fit_is_cut_at_a_space_or_between_characters() -> N
     assert "".join(part.decode() for part in parts) == "한글é" * 20
 
 
+@pytest.mark.parametrize("line", ["word word wo  ", "한글한글한글"])
+def test_the_end_of_a_line_that_does_not_fit_is_no_blank_line(line: str, tmp_path: Path) -> None:
+    content = f"{line}\nnext line\n\nanother\n".encode()
+    parts = cut(content, "blank-line", len(line.encode()))
+    form = LineForm(boundary="blank-line")
+    found = documents(LinePart(tmp_path, form, "error", 0, len(part), part) for part in parts)
+    assert found == [f"{line}\nnext line\n", "another\n"]
+
+
 def test_a_record_is_never_cut() -> None:
     lines = [b"1\n", b"22222222\n", b"3\n", b"4\n", b"5" * 99 + b"\n", b"6"]
     assert cut(b"".join(lines), "record", 5) == [lines[0], lines[1], lines[2] + lines[3], lines[4], lines[5]]

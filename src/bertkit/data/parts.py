@@ -180,7 +180,10 @@ def _find_end(held: bytearray, boundary: Boundary, size: int) -> int:
     if boundary == "record" and not end:
         end = held.find(b"\n", size) + 1
         return end if end or len(held) < LONGEST_RECORD * _BYTES_PER_CHARACTER else len(held)
-    return end or held.rfind(b" ", size // 2, size) + 1 or _find_character(held, size)
+    if end:
+        return end
+    # More than white space must remain of the line: a line of it ends a document.
+    return held.rfind(b" ", size // 2, len(held[:size].rstrip())) + 1 or _find_character(held, size - 1)
 
 
 def _find_blank_line(held: bytearray, newline: bytes, end: int) -> int:
