@@ -102,7 +102,7 @@ def test_what_cannot_be_explained_is_one_line(folder: Path) -> None:
         ("questions", "who", r"give the text with the answer as the pair \(--pair\)"),
         ("names", "", "has no word that the model reads"),
         ("names", TEXT * 9, "longer than a window of 33 tokens: shorten it"),
-        ("choices", TEXT, "cannot explain multiple-choice yet"),
+        ("choices", TEXT, "masked words, and not for multiple-choice"),
         ("words", f"{TEXT} " * 99 + "[MASK]", r"the masked word comes after the \d+ tokens that are read: shorten it"),
     ):
         with pytest.raises(BertkitError, match=message):

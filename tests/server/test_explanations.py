@@ -69,7 +69,7 @@ def test_long_texts_and_other_models_are_refused(server: Server) -> None:
     assert get(server, "/attention?model=none&text=a").status_code == 404
     reply = get(server, "/explain?model=choices&text=a")
     assert reply.status_code == 424
-    assert "cannot explain multiple-choice" in reply.json()["error"]
+    assert "and not for multiple-choice" in reply.json()["error"]
 
 
 def test_more_explanations_than_may_wait_are_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

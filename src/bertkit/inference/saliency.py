@@ -169,7 +169,7 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
         return folder.load_model(build_masked_lm).eval(), _explain_mask(pipeline, text)
     task = pipeline.task
     if obstacle := _find_obstacle(task):
-        raise usage_error(f"explain cannot explain {obstacle} yet.")
+        raise usage_error(f"explain is for classes, numbers, tags, answers and masked words, and not for {obstacle}.")
     if isinstance(task, TextTask):
         target = _explain_text(pipeline, task, TextExample("0", text, second))
     elif isinstance(task, QuestionAnsweringTask):

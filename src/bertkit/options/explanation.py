@@ -33,6 +33,8 @@ class AttentionOptions(Options):
 class ExplainOptions(Options):
     """Write a page that shows which tokens a prediction rests on, by integrated gradients.
 
+    The prediction is one or several classes, a number, tags, an answer or a masked word; not a similarity or a choice.
+
     ``bertkit explain RUN "A film to see twice." -o page.html``
     """
 
