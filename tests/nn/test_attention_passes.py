@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertkit.nn import amx, fused
+from bertkit.kernels import amx, fused
 from bertkit.nn.attention_passes import attend_heads, attend_tokens
 from bertkit.nn.packing import PackedRows, TokenSubset
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.nn.on_amx import needs_amx
+from tests.kernels.on_amx import needs_amx
 from torch import nn
 from torch.nn import functional as F
 

@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 import torch
+from tests.kernels.on_amx import needs_amx
 from tests.nn.inference_blocks import LENGTHS, MASK, T, make_stack, run
-from tests.nn.on_amx import needs_amx
 from tests.nn.reference_attention import H
 from torch import nn
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.nn.on_amx import exact, needs_amx
+from tests.kernels.on_amx import exact, needs_amx
 from torch import Tensor, nn
 from torch.nn import functional as F
 

@@ -24,9 +24,9 @@ from torch import Tensor, nn
 from bertkit.encoder_types.transformer import Transformer, build_post_norm_block
 from bertkit.errors import usage_error
 from bertkit.inference.backend_cache import BackendCache
+from bertkit.kernels import amx
 from bertkit.machine.memory import disable_malloc_trim
 from bertkit.machine.precision import Precision, choose_precision
-from bertkit.nn import amx
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.inference_linear import AmxLinear, LinearMaker, PackedLinear, PlainLinear, is_packing_available
 from bertkit.nn.inference_stack import InferenceStack, is_supported

@@ -17,8 +17,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from bertkit.nn import amx_attention, fused_training
-from bertkit.nn.cpu_kernels import Context
+from bertkit.kernels import amx_attention, fused_training
+from bertkit.kernels.passes import Context
 from bertkit.nn.dropout import draw_mask, drop_, find_kept, keep_scale
 from bertkit.nn.packing import PackedRows
 
@@ -64,7 +64,10 @@ class _Heads:
     def split(self, tokens: Float[Tensor, "L W"], parts: int) -> Float[Tensor, "{parts} P T D"]:
         """The lists that are side by side in ``tokens``; entries without a token are 0."""
         if fused_training.applies(tokens):
-            return fused_training.split_heads(tokens, self.layout, parts, self.number)
+            rows, width = self.layout.rows, self.layout.width
+            return fused_training.split_heads(
+                tokens, self.layout.indices, rows=rows, width=width, parts=parts, heads=self.number
+            )
         rows = self.layout.rows
         if self.layout.indices is not None:
             entries = tokens.new_zeros(rows * self.layout.width, tokens.shape[1])
@@ -75,7 +78,7 @@ class _Heads:
     def merge(self, heads: Float[Tensor, "K P T D"]) -> Float[Tensor, "L W"]:
         """The inverse of ``split``."""
         if fused_training.applies(heads):
-            return fused_training.merge_heads(heads, self.layout, self.number)
+            return fused_training.merge_heads(heads, self.layout.indices, heads=self.number)
         parts, _, width, size = heads.shape
         entries = heads.view(parts, self.layout.rows, self.number, width, size).permute(1, 3, 0, 2, 4)
         tokens = entries.reshape(self.layout.rows * width, -1)

@@ -18,9 +18,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from bertkit.nn import cpu_kernels, fused_training
+from bertkit.kernels import fused_training, passes
+from bertkit.kernels.passes import Context, DropMask
 from bertkit.nn.attention import SelfAttention
-from bertkit.nn.cpu_kernels import Context, DropMask
 from bertkit.nn.dropout import Dropout, draw_mask
 from bertkit.nn.feed_forward import FeedForward, GatedFeedForward
 from bertkit.nn.packing import PackedRows, TokenSubset, select_tokens
@@ -47,7 +47,7 @@ class ResidualNorm(nn.LayerNorm):
     def _is_fused(self, states: Tensor, update: Tensor) -> bool:
         """Whether the inputs are those of a block that is trained in bfloat16 on a CPU."""
         return (
-            cpu_kernels.applies(update)
+            passes.applies(update)
             and fused_training.applies(update)
             and states.dtype == self.weight.dtype == torch.float32
             and self.bias is not None

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from bertkit.nn import cpu_kernels, fused_training
+from bertkit.kernels import fused_training, passes
 
 _BLOCK_SIZE = 1 << 20
 """Logits per block, 4 MB in float32. A quarter to twice this size takes the same time within 6 %."""
@@ -27,7 +27,7 @@ def sum_cross_entropy(logits: Float[Tensor, "N V"], labels: Int[Tensor, " M"]) -
     float32 copy of all logits: 20 ms instead of 35 ms for 608 bfloat16 rows of 30,522 on one core. Without a gradient
     no device makes such a copy.
     """
-    if cpu_kernels.applies(logits):
+    if passes.applies(logits):
         function = _FusedSumCrossEntropy if fused_training.applies(logits) else _SumCrossEntropy
         total: Tensor = function.apply(logits, labels)  # type: ignore[no-untyped-call]
         return total
@@ -54,7 +54,7 @@ class _SumCrossEntropy(torch.autograd.Function):
     """``sum_cross_entropy`` for training on a CPU. The gradient is kept for the backward pass, not the logits."""
 
     @staticmethod
-    def forward(ctx: cpu_kernels.Context, logits: Float[Tensor, "N V"], labels: Int[Tensor, " M"]) -> Float[Tensor, ""]:
+    def forward(ctx: passes.Context, logits: Float[Tensor, "N V"], labels: Int[Tensor, " M"]) -> Float[Tensor, ""]:
         gradient = torch.empty_like(logits)
         total = torch.zeros(())
         rows = _rows_per_block(logits)
@@ -70,7 +70,7 @@ class _SumCrossEntropy(torch.autograd.Function):
         return total
 
     @staticmethod
-    def backward(ctx: cpu_kernels.Context, upstream: Float[Tensor, ""]) -> tuple[Tensor, None]:
+    def backward(ctx: passes.Context, upstream: Float[Tensor, ""]) -> tuple[Tensor, None]:
         (gradient,) = ctx.saved_tensors
         # float(): a product of bfloat16 with a float32 tensor would take torch's slow path for mixed types.
         return gradient * float(upstream), None
@@ -80,7 +80,7 @@ class _FusedSumCrossEntropy(torch.autograd.Function):
     """The same with compiled passes: fast enough to compute the gradient in the backward pass, already scaled."""
 
     @staticmethod
-    def forward(ctx: cpu_kernels.Context, logits: Float[Tensor, "N V"], labels: Int[Tensor, " M"]) -> Float[Tensor, ""]:
+    def forward(ctx: passes.Context, logits: Float[Tensor, "N V"], labels: Int[Tensor, " M"]) -> Float[Tensor, ""]:
         logits = logits if logits.stride(1) == 1 else logits.contiguous()
         labels = labels.long().contiguous()
         sums = fused_training.log_sum_exp(logits[: len(labels)])
@@ -89,6 +89,6 @@ class _FusedSumCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: cpu_kernels.Context, upstream: Float[Tensor, ""]) -> tuple[Tensor, None]:
+    def backward(ctx: passes.Context, upstream: Float[Tensor, ""]) -> tuple[Tensor, None]:
         logits, labels, sums = ctx.saved_tensors
         return fused_training.cross_entropy_backward(logits, labels, sums, float(upstream)), None

@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from bertkit.nn import cpu_kernels, fused_training
-from bertkit.nn.cpu_kernels import DropMask
+from bertkit.kernels import fused_training, passes
+from bertkit.kernels.passes import DropMask
 
 HEAD_DROPOUT = 0.1
 """Of what the heads of fine-tuning read, as in google-research/bert (``run_classifier.py``)."""
@@ -85,14 +85,14 @@ class _Drop(torch.autograd.Function):
     """Dropout for training on a CPU. Only the int16 mask is kept for the backward pass."""
 
     @staticmethod
-    def forward(ctx: cpu_kernels.Context, states: Tensor, rate: float) -> Tensor:
+    def forward(ctx: passes.Context, states: Tensor, rate: float) -> Tensor:
         kept = find_kept(states.shape, draw_mask(rate))
         ctx.save_for_backward(kept)
         ctx.scale = keep_scale(rate)
         return drop_(states * ctx.scale, kept)
 
     @staticmethod
-    def backward(ctx: cpu_kernels.Context, gradient: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: passes.Context, gradient: Tensor) -> tuple[Tensor, None]:
         (kept,) = ctx.saved_tensors
         return drop_(gradient * ctx.scale, kept), None
 
@@ -101,13 +101,13 @@ class _FusedDrop(torch.autograd.Function):
     """The same in one compiled sweep; the mask is computed again in the backward pass."""
 
     @staticmethod
-    def forward(ctx: cpu_kernels.Context, states: Tensor, mask: DropMask) -> Tensor:
+    def forward(ctx: passes.Context, states: Tensor, mask: DropMask) -> Tensor:
         ctx.mask = mask
         return fused_training.dropout(states, mask)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: cpu_kernels.Context, gradient: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: passes.Context, gradient: Tensor) -> tuple[Tensor, None]:
         assert ctx.mask is not None
         return fused_training.dropout(gradient, ctx.mask), None
 
@@ -123,7 +123,7 @@ class Dropout(nn.Module):
         """``states`` of any shape with dropped entries."""
         if not self.training or self.rate == 0:
             return states
-        if not cpu_kernels.applies(states):
+        if not passes.applies(states):
             return F.dropout(states, self.rate)
         if fused_training.applies(states):
             dropped: Tensor = _FusedDrop.apply(states, draw_mask(self.rate))  # type: ignore[no-untyped-call]

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.nn import amx
+from bertkit.kernels import amx
 from bertkit.nn.activation import ACTIVATIONS
 
 Activation = str | None

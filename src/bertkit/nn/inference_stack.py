@@ -15,10 +15,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.nn import amx_attention
-from bertkit.nn.amx import has_amx
+from bertkit.kernels import amx_attention
+from bertkit.kernels.amx import has_amx
+from bertkit.kernels.fused_inference import attend_rows, can_attend, can_normalize, layer_norm
 from bertkit.nn.block import PostNormBlock, ResidualNorm
-from bertkit.nn.fused_inference import attend_rows, can_attend, can_normalize, layer_norm
 from bertkit.nn.inference_linear import LinearMaker, activation_name
 from bertkit.nn.packing import round_up
 from bertkit.nn.stack import MAX_SUBSET, BlockStack

@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
+from bertkit.kernels.fused import is_compiled
+from bertkit.kernels.fused_inference import dequantize_, quantize
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.feed_forward import FeedForward
-from bertkit.nn.fused import is_compiled
-from bertkit.nn.fused_inference import dequantize_, quantize
 from bertkit.nn.inference_linear import ALL_ROWS, Activation
 
 _GELU_MINIMUM = 0.1701

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from bertkit.nn import amx
-from bertkit.nn.cpu_kernels import Context, is_possible
+from bertkit.kernels import amx
+from bertkit.kernels.passes import Context, is_possible
 
 
 class Linear(nn.Linear):

@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertkit.nn.cpu_kernels import Context
+from bertkit.kernels.passes import Context
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from bertkit.nn.cpu_kernels import Context
+from bertkit.kernels.passes import Context
 
 
 def frequencies(width: int, theta: float, device: torch.device | None = None) -> Float[Tensor, " F"]:

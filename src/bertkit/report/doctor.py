@@ -12,11 +12,11 @@ import torch
 
 from bertkit._version import __version__
 from bertkit.errors import count_of
+from bertkit.kernels import amx, fused
 from bertkit.machine.device import default_device, explain_device
 from bertkit.machine.memory import host_memory
 from bertkit.machine.precision import Precision, choose_precision, explain_precision, measure_matmul_speed
 from bertkit.machine.processor import processor_name
-from bertkit.nn import amx, fused
 from bertkit.storage.subprocess_worker import count_cores
 
 _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy", "msgspec", "cyclopts", "matplotlib", "scikit-learn")
@@ -30,7 +30,7 @@ class Diagnosis:
     """The result of ``examine``.
 
     ``gflops`` is the speed of matrix products by precision, ``reason`` says why ``precision`` was chosen,
-    ``device_reason`` why ``device`` was, ``fused`` whether the passes of ``nn/fused.py`` are compiled, ``amx`` who
+    ``device_reason`` why ``device`` was, ``fused`` whether the passes of ``kernels/fused.py`` are compiled, ``amx`` who
     computes products in bfloat16, and memory is in bytes.
     """
 

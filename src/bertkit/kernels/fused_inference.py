@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from bertkit.nn.fused import call, is_compiled
+from bertkit.kernels.fused import call, is_compiled
 
 _FORMATS = (torch.float32, torch.bfloat16)
 _LONGEST = 48

@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from bertkit.nn.amx import call_on_amx, is_available, round_up_to_tiles
-from bertkit.nn.cpu_kernels import DropMask
+from bertkit.kernels.amx import call_on_amx, is_available, round_up_to_tiles
+from bertkit.kernels.passes import DropMask
 
 _LONGEST = 1536
 """Keys, queries and widths of a head over which a product may sum: 32 ``DEPTH`` of amx.h."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.nn.on_amx import exact, needs_amx
+from tests.kernels.on_amx import exact, needs_amx
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertkit.nn import amx
+from bertkit.kernels import amx
 
 SHAPES = [
     (1, 32, 32),

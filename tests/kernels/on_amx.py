@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from torch import Tensor
 
-from bertkit.nn import amx
+from bertkit.kernels import amx
 
 needs_amx = pytest.mark.skipif(not amx.is_available(), reason="no AMX on this machine")
 

@@ -1,4 +1,4 @@
-/* Attention on AMX, for one head after the other, whose scores stay in the cache; nn/amx_attention.py calls it.
+/* Attention on AMX, for one head after the other, whose scores stay in the cache; kernels/amx_attention.py calls it.
 
    Every head of every example is computed by one thread, so no result depends on the number of threads or on the other
    examples of a batch. */

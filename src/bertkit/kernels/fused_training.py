@@ -12,10 +12,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from bertkit.nn.amx import round_up_to_tiles
-from bertkit.nn.cpu_kernels import DropMask
-from bertkit.nn.fused import call, is_compiled
-from bertkit.nn.packing import PackedRows
+from bertkit.kernels.amx import round_up_to_tiles
+from bertkit.kernels.fused import call, is_compiled
+from bertkit.kernels.passes import DropMask
 
 _BLOCK = 64
 """Rows over which one partial sum of a LayerNorm's gradients goes. Fixed, so that threads change no sum."""
@@ -61,27 +60,28 @@ def softmax_dropout_backward_(
 
 
 def split_heads(
-    tokens: Float[Tensor, "L W"], layout: PackedRows, parts: int, heads: int
+    tokens: Float[Tensor, "L W"], entries: Int[Tensor, " L"] | None, *, rows: int, width: int, parts: int, heads: int
 ) -> Float[Tensor, "{parts} P T D"]:
-    """The lists that are side by side in ``tokens``, as heads of padded rows; entries without a token are 0."""
+    """The lists that are side by side in ``tokens``, as the heads of ``rows`` padded rows of ``width`` entries.
+
+    ``entries`` are the entries of the flattened rows that the tokens fill, None for all in order; others are 0.
+    """
     size = tokens.shape[1] // (parts * heads)
-    split = tokens.new_empty(parts, layout.rows * heads, layout.width, size)
-    call("split_heads", tokens.contiguous(), layout.indices, split, len(tokens), *_shape(layout, parts, heads, size))
+    split = tokens.new_empty(parts, rows * heads, width, size)
+    call("split_heads", tokens.contiguous(), entries, split, len(tokens), rows, width, parts, heads, size)
     return split
 
 
-def merge_heads(heads_of_parts: Float[Tensor, "K P T D"], layout: PackedRows, heads: int) -> Float[Tensor, "L W"]:
+def merge_heads(
+    heads_of_parts: Float[Tensor, "K P T D"], entries: Int[Tensor, " L"] | None, *, heads: int
+) -> Float[Tensor, "L W"]:
     """The inverse of ``split_heads``."""
-    parts, _, _, size = heads_of_parts.shape
-    length = layout.rows * layout.width if layout.indices is None else len(layout.indices)
+    parts, heads_of_rows, width, size = heads_of_parts.shape
+    rows = heads_of_rows // heads
+    length = rows * width if entries is None else len(entries)
     tokens = heads_of_parts.new_empty(length, parts * heads * size)
-    arguments = (heads_of_parts.contiguous(), layout.indices, tokens, length, *_shape(layout, parts, heads, size))
-    call("merge_heads", *arguments)
+    call("merge_heads", heads_of_parts.contiguous(), entries, tokens, length, rows, width, parts, heads, size)
     return tokens
-
-
-def _shape(layout: PackedRows, parts: int, heads: int, size: int) -> tuple[int, ...]:
-    return layout.rows, layout.width, parts, heads, size
 
 
 def log_sum_exp(logits: Float[Tensor, "M V"]) -> Float[Tensor, " M"]:

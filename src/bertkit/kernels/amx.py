@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from bertkit.nn.fused import call, is_compiled
+from bertkit.kernels.fused import call, is_compiled
 
 _SIDE = 32
 """Rows and columns of a block of sums, and the numbers of K in a tile: ``SIDE`` of amx.h."""

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from bertkit.nn import fused
-from bertkit.nn.fused_inference import attend_rows, can_attend, dequantize_, layer_norm, quantize
+from bertkit.kernels import fused
+from bertkit.kernels.fused_inference import attend_rows, can_attend, dequantize_, layer_norm, quantize
 
 pytestmark = pytest.mark.skipif(not fused.is_compiled(), reason="no C compiler with OpenMP on this machine")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.nn.on_amx import needs_amx
+from tests.kernels.on_amx import needs_amx
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.nn import amx, fused, fused_training
+from bertkit.kernels import amx, fused, fused_training
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import ResidualNorm
 from bertkit.nn.cross_entropy import sum_cross_entropy

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.nn import fused
+from bertkit.kernels import fused
 
 needs_compiler = pytest.mark.skipif(not fused.is_compiled(), reason="no C compiler with OpenMP on this machine")
 

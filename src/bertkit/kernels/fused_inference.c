@@ -1,6 +1,6 @@
 /* Passes of inference on a CPU: attention of short texts, and what surrounds a product of 8-bit integers.
 
-   nn/fused_inference.py calls them. Every text and token is computed alone, so no result depends on the number of
+   kernels/fused_inference.py calls them. Every text and token is computed alone, so no result depends on the number of
    threads or on the other texts of a batch. */
 
 #include "fused.h"

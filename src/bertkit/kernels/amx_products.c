@@ -1,4 +1,4 @@
-/* Products of whole matrices on AMX; nn/amx.py calls them. */
+/* Products of whole matrices on AMX; kernels/amx.py calls them. */
 
 #include "amx.h"
 

@@ -1,6 +1,6 @@
 /* Elementwise passes of a training step on a CPU, each in one sweep over memory.
 
-   nn/fused_training.py calls them.
+   kernels/fused_training.py calls them.
 
    Work is divided by rows or by blocks of fixed size, so no result depends on the number of threads. */
 
