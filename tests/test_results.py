@@ -12,7 +12,7 @@ import pytest
 import bertkit
 from bertkit import config
 from bertkit.data.shards import read_manifest
-from bertkit.evaluation.compare import Comparison
+from bertkit.evaluation.compare import Comparison, ScoreDifference
 from bertkit.evaluation.report import Evaluation, ScoreInterval
 from bertkit.inference.attention_maps import AttentionMaps
 from bertkit.inference.conversion import Conversion
@@ -22,6 +22,8 @@ from bertkit.inference.saliency import Saliency
 from bertkit.results import LONGEST_LINE, Result, Results
 from bertkit.sweeps.results import PointResult, SweepResult
 from bertkit.task_types import Choice, NamedEntity, Prediction, SpanPrediction, TagPrediction
+
+_SCORE = ScoreInterval(value=0.5, low=0.25, high=0.75)
 
 
 def test_a_part_of_the_results_are_results() -> None:
@@ -56,7 +58,7 @@ SHOWN = [
         metric="accuracy",
         examples=9,
         resamples=1000,
-        scores={},
+        scores={"accuracy": ScoreDifference(first=_SCORE, second=_SCORE, difference=_SCORE, p=0.25)},
         disagreements=[],
     ),
 ]

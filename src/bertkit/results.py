@@ -80,7 +80,7 @@ class Results(list[SomeResult]):
 
     def _repr_html_(self) -> str:
         rows = [_flatten(each.to_dict()) for each in islice(self, _MOST_ROWS)]
-        names = list(dict.fromkeys(name for row in rows for name in row))
+        names = list(dict.fromkeys(name for row in rows for name, value in row.items() if value is not None))
         table = _html_table(names, ([row.get(name, "") for name in names] for row in rows))
         return table if len(self) <= _MOST_ROWS else f"{table}<p>{len(self) - _MOST_ROWS:,} more</p>"
 

@@ -34,7 +34,7 @@ def test_a_large_difference_is_significant() -> None:
     assert found.mcnemar is not None and (found.mcnemar.only_first, found.mcnemar.only_second) == (7, 37)
     assert found.mcnemar.p < 0.001
     assert found.sentence().startswith("runs/b is better than runs/a, by more than chance: accuracy +0.2098")
-    assert repr(found).startswith("Comparison(runs/b is better than runs/a, by more than chance: accuracy +0.2098")
+    assert repr(found).startswith("Comparison(runs/b against runs/a: accuracy +0.2098, p = 0.")
     assert compare_classes(37, 7, 99).sentence().startswith("runs/a is better than runs/b")
 
 

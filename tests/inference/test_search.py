@@ -61,6 +61,7 @@ def test_many_queries_find_what_each_finds_alone(
     assert [each.query for each in found] == [query for query in queries for _ in range(5)]
     for query in queries:
         alone = search(stored, query, pipeline, top_k=5)
+        assert "query" not in alone._repr_html_() and "query" in found._repr_html_()
         beside = [each for each in found if each.query == query]
         assert [each.row for each in beside] == [each.row for each in alone]
         np.testing.assert_allclose([each.score for each in beside], [each.score for each in alone], atol=1e-6)

@@ -49,7 +49,7 @@ def embed(options: EmbedOptions) -> EmbeddingRecord:
 
 @verb(SearchOptions)
 def search(options: SearchOptions) -> Results[Neighbour]:
-    """``row`` (from 1), ``score`` (the cosine), ``query`` and ``text`` of each result, the nearest to a query first."""
+    """``row`` (from 1), ``score`` (the cosine) and ``text`` of each result, the nearest first; ``query`` of several."""
     stored = StoredVectors(Path(options.vectors))
     source = stored.path if stored.holds_texts and options.texts is None else optional_path(options.texts)
     column = None if source is None else _open_texts(source, stored.record.text, options.encoding)

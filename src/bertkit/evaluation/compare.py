@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertkit.contracts import E, P
-from bertkit.errors import usage_error
+from bertkit.errors import count_of, usage_error
 from bertkit.evaluation.report import ScoreInterval, gold_and_predicted_classes
 from bertkit.metrics.bootstrap import Scores, p_value, percentile_interval
 from bertkit.metrics.comparison import mcnemar as mcnemar_p
@@ -70,7 +70,11 @@ class Comparison(Result):
     mcnemar: McNemar | None = None
 
     def __repr__(self) -> str:
-        return f"Comparison({self.sentence().rstrip('.')})"
+        found = self.scores[self.metric]
+        figures = (
+            f"{self.metric} {found.difference.value:+.4f}, p = {found.p:.3f}; {count_of(self.examples, 'example')}"
+        )
+        return f"Comparison({self.second} against {self.first}: {figures})"
 
     def sentence(self) -> str:
         """Which model is better by the task's metric, if the difference is significant."""

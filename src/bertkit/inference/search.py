@@ -27,12 +27,15 @@ _QUERIES_AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Neighbour(Result):
-    """A stored vector: its ``row``, counted from 1, the cosine with the ``query``, and the ``text`` if it is known."""
+    """A stored vector: its ``row``, counted from 1, the cosine with the query, and the ``text`` if it is known.
+
+    ``query`` is None where there is only one.
+    """
 
     row: int
     score: float
-    query: str
     text: str | None = None
+    query: str | None = None
 
 
 def search(
@@ -58,7 +61,8 @@ def search(
     for start in range(0, len(texts), _QUERIES_AT_ONCE):
         end = start + _QUERIES_AT_ONCE
         for text, rows, scores in zip(texts[start:end], *_highest(stored, vectors[start:end], top_k), strict=True):
-            found += [Neighbour(int(row) + 1, float(score), text) for row, score in zip(rows, scores, strict=True)]
+            of = None if isinstance(query, str) else text
+            found += [Neighbour(int(row) + 1, float(score), query=of) for row, score in zip(rows, scores, strict=True)]
     return found
 
 
