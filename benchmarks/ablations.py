@@ -18,8 +18,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 import bertkit
 from bertkit.batch import IGNORE
 from bertkit.checkpoint.model_folder import ModelFolder
@@ -32,7 +30,7 @@ from bertkit.objective_settings import Masking, ObjectiveSettings
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.runs import read_metrics
 from bertkit.task_types.pretraining import PretrainingTask, Source
-from bertkit.training.evaluation import evaluate_losses
+from bertkit.training.evaluation import evaluate_losses, spread_rows
 
 HELDOUT_ROWS = 1000
 TOKENS = 128
@@ -69,7 +67,8 @@ def open_heldout(data: Path) -> Heldout:
     source = PretrainingTask(objectives=("mlm",), masking=HIDDEN).source(
         Mixture((corpus,)), tokenizer, seq_length=TOKENS, seed=0
     )
-    labels = source.batch(0, np.arange(min(len(source), HELDOUT_ROWS))).labels["mlm"]
+    rows = spread_rows(len(source), min(len(source), HELDOUT_ROWS))  # those of ``evaluate_losses``
+    labels = source.batch(0, rows).labels["mlm"]
     hidden = [tokenizer.surface_form(number)[0] for number in labels[labels != IGNORE].tolist()]
     return Heldout(source, statistics.fmean(map(len, hidden)))
 

@@ -65,6 +65,11 @@ def evaluate_losses(
     return {name: total / max(1, counts[name]) for name, total in sums.items()}
 
 
+def spread_rows(total: int, count: int) -> NDArray[np.int64]:
+    """``count`` of ``total`` rows, spread evenly."""
+    return np.arange(count) * total // max(1, count)
+
+
 @contextmanager
 def _fresh_state(encoder: nn.Module) -> Iterator[None]:
     """Without the recurrent state of an encoder, should it have one; it is put back at the end."""
@@ -83,5 +88,5 @@ def _list_batches(source: BatchSource, batch_size: int, count: int) -> list[NDAr
     if isinstance(source, OrderedSource):
         steps = min(source.num_batches(batch_size), -(-count // batch_size))
         return [source.order(batch_size, step) for step in range(steps)]
-    chosen = np.arange(count) * len(source) // max(1, count)
+    chosen = spread_rows(len(source), count)
     return [chosen[start : start + batch_size] for start in range(0, count, batch_size)]
