@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import random
+import signal
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -27,6 +28,8 @@ _CACHE = tempfile.TemporaryDirectory(prefix="bertkit-tests-", ignore_cleanup_err
 os.environ["XDG_CACHE_HOME"] = _CACHE.name  # tests leave no file in the user's cache
 
 torch.set_num_threads(1)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a background shell, and then in every program of a test
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
