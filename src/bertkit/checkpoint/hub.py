@@ -13,15 +13,8 @@ from bertkit.optional import load
 _ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 _FILES = (
-    *(
-        METADATA,
-        "config.json",
-        "vocab.*",
-        "merges.txt",
-        "added_tokens.json",
-        "special_tokens_map.json",
-        "tokenizer*.json",
-    ),
+    METADATA,
+    *("config.json", "vocab.*", "merges.txt", "added_tokens.json", "special_tokens_map.json", "tokenizer*.json"),
     *("modules.json", "1_Pooling/config.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
 )
 _SAFETENSORS = ("model.safetensors", "model-*.safetensors", INDEX)

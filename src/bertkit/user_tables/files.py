@@ -84,7 +84,6 @@ class UserFiles:
     def read_tables_with(self, columns: Columns) -> TaskFiles:
         """The opened tables with these columns; test files need no label column, and no file needs ids."""
         splits: dict[str, Split] = {}
-        tables: dict[Path, Table] = {}
         for split, files in self.paths.items():
             found = columns
             own = [self.opened.table(file) for file in files]
@@ -93,9 +92,12 @@ class UserFiles:
             if any(found.id not in table.columns for table in own):
                 found = replace(found, id=None)
             splits[split] = replace(split_of(files, found), may_lack_labels=True)
-            tables |= {file.resolve(): table for file, table in zip(files, own, strict=True)}
+        return self.read_tables(splits)
+
+    def read_tables(self, splits: Mapping[str, Split]) -> TaskFiles:
+        """The opened tables as these splits, so that none is read a second time."""
         made = replace(self.opened, splits=splits)
-        made.adopt(tables)
+        made.adopt({file.resolve(): self.opened.table(file) for files in self.paths.values() for file in files})
         return made
 
 

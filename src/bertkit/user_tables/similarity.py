@@ -27,7 +27,7 @@ def guess_similarity(files: UserFiles, given: Given) -> Guess:
         table = files.opened.table(paths[0])
         own = columns if table is files.table else _columns_of_split(table, columns, given.label)
         splits[split] = replace(split_of(paths, own), may_lack_labels=True)
-    made = TaskFiles(splits=splits, encoding=files.encoding)
+    made = files.read_tables(splits)
     ranked = "dev" in splits and splits["dev"].columns.label is not None
     task = SimilarityTask(
         name=files.name,
