@@ -5,42 +5,17 @@ Nothing that is wrong with a question takes it out of an evaluation.
 
 from __future__ import annotations
 
-import json
 import time
 import tracemalloc
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from tests.task_files.squad_rows import CONTEXT, both, notes, row, write
 
 from bertkit.errors import BertkitError
-from bertkit.task_types import QuestionAnsweringTask, SpanExample
 from bertkit.tasks.squad import v1, v2
 from bertkit.text.wordpiece import WordPiece, train
-
-CONTEXT = "The mill stood by the river until the river took the mill."
-
-
-def write(path: Path, *rows: dict[str, Any], context: str = CONTEXT) -> Path:
-    content = {"version": "1.1", "data": [{"title": "", "paragraphs": [{"context": context, "qas": list(rows)}]}]}
-    path.write_text(json.dumps(content), encoding="utf-8")
-    return path
-
-
-def row(id: str, *answers: tuple[str, int], **more: Any) -> dict[str, Any]:
-    texts = [{"text": text, "answer_start": start} for text, start in answers]
-    return {"id": id, "question": "What?", "answers": texts, **more}
-
-
-def both(task: QuestionAnsweringTask, path: Path) -> tuple[list[SpanExample], list[SpanExample]]:
-    """As train and as dev."""
-    task = task.with_files(train=[path], dev=[path])
-    return task.examples("train"), task.examples("dev")
-
-
-def notes(task: QuestionAnsweringTask, path: Path) -> str:
-    return "\n".join(task.with_files(train=[path], dev=[path]).reader.notes())
 
 
 @pytest.mark.parametrize("answer", [("river", 0), ("windmill", 4), ("", 0), (" ", 3)])

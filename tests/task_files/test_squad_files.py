@@ -8,38 +8,15 @@ import random
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.task_files.squad_rows import CONTEXT, both, notes, row, write
 
 from bertkit.errors import BertkitError
 from bertkit.task_files.squad_files import is_squad
-from bertkit.task_types import QuestionAnsweringTask, SpanExample
+from bertkit.task_types import SpanExample
 from bertkit.tasks.squad import v1
 from bertkit.user_tables.guess import guess
-
-CONTEXT = "The mill stood by the river until the river took the mill."
-
-
-def write(path: Path, *rows: dict[str, Any], context: str = CONTEXT) -> Path:
-    content = {"version": "1.1", "data": [{"title": "", "paragraphs": [{"context": context, "qas": list(rows)}]}]}
-    path.write_text(json.dumps(content), encoding="utf-8")
-    return path
-
-
-def row(id: str, *answers: tuple[str, int], **more: Any) -> dict[str, Any]:
-    texts = [{"text": text, "answer_start": start} for text, start in answers]
-    return {"id": id, "question": "What?", "answers": texts, **more}
-
-
-def both(task: QuestionAnsweringTask, path: Path) -> tuple[list[SpanExample], list[SpanExample]]:
-    """As train and as dev."""
-    task = task.with_files(train=[path], dev=[path])
-    return task.examples("train"), task.examples("dev")
-
-
-def notes(task: QuestionAnsweringTask, path: Path) -> str:
-    return "\n".join(task.with_files(train=[path], dev=[path]).reader.notes())
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
