@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from bertkit.server.errors import ServerError
@@ -9,14 +11,18 @@ from bertkit.server.models import ServedModel
 from bertkit.server.token_ids import read_ids
 
 
+def read(inputs: str | list[int | str | list[int]], model: ServedModel) -> str | list[str]:
+    return asyncio.run(read_ids(inputs, model, "input"))
+
+
 def test_ids_become_the_text_that_has_them(loaded: list[ServedModel]) -> None:
     tokenizer = loaded[0].pipeline.tokenizer
     ids = tokenizer.encode("the old river").ids
-    assert read_ids(ids, loaded[0], "input") == ["the old river"]
+    assert read(ids, loaded[0]) == ["the old river"]
     framed = [tokenizer.start_id, *ids, tokenizer.end_id]
-    assert read_ids([framed, ids], loaded[0], "input") == ["the old river", "the old river"]
-    assert read_ids("a", loaded[0], "input") == "a"
-    assert read_ids(["a", "b"], loaded[0], "input") == ["a", "b"]
+    assert read([framed, ids], loaded[0]) == ["the old river", "the old river"]
+    assert read("a", loaded[0]) == "a"
+    assert read(["a", "b"], loaded[0]) == ["a", "b"]
 
 
 def test_ids_that_no_text_has_are_refused(loaded: list[ServedModel]) -> None:
@@ -28,7 +34,7 @@ def test_ids_that_no_text_has_are_refused(loaded: list[ServedModel]) -> None:
         ([tokenizer.mask_id], "no text has"),
     ):
         with pytest.raises(ServerError, match=message) as caught:
-            read_ids([ids], loaded[0], "input")
+            read([ids], loaded[0])
         assert (caught.value.status, caught.value.field) == (422, "input[0]")
     with pytest.raises(ServerError, match="among texts"):
-        read_ids(["a", 7], loaded[0], "input")
+        read(["a", 7], loaded[0])

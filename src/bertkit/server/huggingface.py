@@ -30,6 +30,7 @@ from bertkit.server.records import (
     ZeroShotRequest,
 )
 from bertkit.server.tags import list_entities
+from bertkit.server.token_ids import read_ids
 from bertkit.server.zero_shot import can_infer, classify_zero_shot
 from bertkit.task_types import SpanPrediction
 
@@ -95,7 +96,7 @@ async def question_answering(call: Call, request: QuestionRequest) -> object:
 async def feature_extraction(call: Call, request: EmbedRequest) -> object:
     """One vector per text, always nested, of length 1 unless ``normalize`` is false."""
     model = call.find_model(request.model, EMBED)
-    texts = check_inputs(await asyncio.to_thread(request.texts, model), call.service.limits)
+    texts = check_inputs(await read_ids(request.inputs, model, "inputs"), call.service.limits)
     call.usage.characters = sum(map(len, texts))
     settings = request.settings()
     cuts = call.service.truncate if settings.truncate is None else settings.truncate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from typing import Literal
 
@@ -39,7 +38,7 @@ async def embeddings(call: Call, request: EmbeddingsRequest) -> object:
     """Vectors of length 1, as numbers or as base64 of little-endian float32."""
     model = call.find_model(request.model, EMBED)
     _check_tokenizer(call, request, model)
-    read = await asyncio.to_thread(read_ids, request.input, model, "input")
+    read = await read_ids(request.input, model, "input")
     texts = check_inputs(read, call.service.limits, "input")
     vectors = await abilities.embed(
         call,

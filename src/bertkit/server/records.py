@@ -7,8 +7,6 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from bertkit.inference.texts import Text
-from bertkit.server.models import ServedModel
-from bertkit.server.token_ids import read_ids
 
 Count = Annotated[int, Meta(ge=1, le=100_000)]
 Strategy = Literal["none", "simple", "first", "average", "max"]
@@ -144,10 +142,6 @@ class EmbedRequest(Request):
             truncate=given.truncate if self.truncate is None else self.truncate,
             dimensions=given.dimensions if self.dimensions is None else self.dimensions,
         )
-
-    def texts(self, model: ServedModel) -> str | list[str]:
-        """The texts; token ids become the text that they stand for."""
-        return read_ids(self.inputs, model, "inputs")
 
 
 class Sentences(Struct, forbid_unknown_fields=True):
