@@ -99,6 +99,15 @@ def test_one_text_gives_one_answer(
     assert sum(answer.scores.values()) == pytest.approx(1.0)
 
 
+def test_a_model_prints_what_it_does(
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
+) -> None:
+    pipeline = save(tmp_path, encoder, task, tokenizer)
+    assert repr(pipeline) == f"Pipeline({tmp_path}/model: {task.name}, classify as dry, wet, odd; float32 on cpu)"
+    save_model(tmp_path / "words" / "model", Model(encoder, {}), tokenizer, metadata={"kind": "pretrain"})
+    assert repr(load(tmp_path / "words")).endswith("model: not fine-tuned; float32 on cpu)")
+
+
 def test_members_of_an_ensemble_may_have_different_heads(
     tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
 ) -> None:

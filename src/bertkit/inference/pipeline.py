@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
 from bertkit.contracts import Encoder, Objective, TokenEmbedding
 from bertkit.encoder_types import context_of
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import data_error, list_names, usage_error
 from bertkit.formats.memory_tables import TEMPORARY, errors_about, is_memory_table, write_memory_table
 from bertkit.inference.encoder_pipeline import EncoderPipeline
 from bertkit.inference.ensemble import Ensemble
@@ -106,7 +106,7 @@ class Pipeline(EncoderPipeline):
 
         A list of texts, of pairs as tuples, or a table (see ``predict``) gives a list.
         """
-        self._require("classify", "cannot classify texts")
+        _require_method(self, "classify", "cannot classify texts")
         if isinstance(texts, str):
             (prediction,) = self.predict([texts if pair is None else (texts, pair)])
             assert isinstance(prediction, Prediction)
@@ -117,7 +117,7 @@ class Pipeline(EncoderPipeline):
 
     def answer(self, question: str, context: str) -> SpanPrediction:
         """The span of the context that answers the question; its text is "" if the model predicts no answer."""
-        self._require("answer", "cannot answer questions")
+        _require_method(self, "answer", "cannot answer questions")
         example = SpanExample("1", check_text(question, "question"), check_text(context, "context"))
         (prediction,) = self.stream([example])
         assert isinstance(prediction, SpanPrediction)
@@ -125,7 +125,7 @@ class Pipeline(EncoderPipeline):
 
     def choose(self, prompt: str, choices: Sequence[str]) -> Choice:
         """The choice that fits the prompt best: ``label`` (its index from 0), ``text``, and the ``scores`` of all."""
-        self._require("choose", "cannot choose between texts")
+        _require_method(self, "choose", "cannot choose between texts")
         if isinstance(choices, str):
             raise usage_error("choices is one text, and must be a list of texts.")
         texts = [check_text(choice, f"choices[{number}]") for number, choice in enumerate(choices)]
@@ -135,7 +135,7 @@ class Pipeline(EncoderPipeline):
 
     def tag(self, text: str | Sequence[str]) -> list[NamedEntity]:
         """The entities in a text, or in a list of words, with their characters in the words joined by spaces."""
-        self._require("tag", "cannot tag words")
+        _require_method(self, "tag", "cannot tag words")
         example = self.task.reader.read_line("1", text) if isinstance(text, str) else TagExample("1", check_words(text))
         (prediction,) = self.stream([example])
         return list(prediction.entities)
@@ -216,10 +216,9 @@ class Pipeline(EncoderPipeline):
         assert isinstance(model, Model | Ensemble)
         return model
 
-    def _require(self, method: str, complaint: str) -> None:
-        if self.task.pipeline_method != method:
-            instead = self.task.pipeline_method or "predict"
-            raise usage_error(f"{self.folder} is fine-tuned for {self.task.name} and {complaint}: use {instead}.")
+    def __repr__(self) -> str:
+        folders = ", ".join(map(str, self.folders))
+        return f"Pipeline({folders}: {_describe(self)}; {self.precision} on {self.device.type})"
 
 
 def task_for(pipeline: Pipeline, *, pair: bool) -> FileTask:
@@ -230,6 +229,22 @@ def task_for(pipeline: Pipeline, *, pair: bool) -> FileTask:
     if pair and is_inferred and isinstance(pipeline.task, TextTask):
         return replace(pipeline.task, pair=True)
     return pipeline.task
+
+
+def _describe(pipeline: Pipeline) -> str:
+    """What a model was fine-tuned for, and the method that does it."""
+    task = find_task(pipeline.models[0])
+    if task is None:
+        return "not fine-tuned"
+    labels = f" as {list_names(task.labels)}" if task.labels else ""
+    return f"{task.name}, {task.pipeline_method or 'predict'}{labels}"
+
+
+def _require_method(pipeline: Pipeline, method: str, complaint: str) -> None:
+    task = pipeline.task
+    if task.pipeline_method != method:
+        instead = task.pipeline_method or "predict"
+        raise usage_error(f"{pipeline.folder} is fine-tuned for {task.name} and {complaint}: use {instead}.")
 
 
 def _require_same(first: Pipeline, other: Pipeline) -> None:
