@@ -49,6 +49,15 @@ def test_folders_may_have_been_moved(run: PretrainRun, tmp_path: Path) -> None:
     check_unchanged(replace(run, data=moved, output=tmp_path / "other"), begun)
 
 
+def test_new_weights_cannot_become_those_of_a_model(run: PretrainRun) -> None:
+    continued = replace(run, from_model=Path("model"))
+    for begun, changed, began in ((run, continued, "with new weights"), (continued, run, "from model")):
+        with pytest.raises(BertkitError, match=f"was begun {began}. Resume without from_model") as caught:
+            check_unchanged(changed, run_identity(begun))
+        assert caught.value.exit_code == WRONG_USAGE
+    check_unchanged(replace(run, from_model=Path("moved")), run_identity(continued))
+
+
 def test_another_text_of_a_second_evaluation_is_refused(run: PretrainRun, tmp_path: Path) -> None:
     run = replace(run, also_evaluate=run.data)
     begun = run_identity(run)
