@@ -98,6 +98,21 @@ def test_a_resumed_run_keeps_what_it_is(workspace: Path, options: dict[str, Any]
         api.pretrain(resume=workspace / "run", **options)
 
 
+def test_a_resume_may_repeat_the_size(workspace: Path, tmp_path: Path) -> None:
+    tok, data, first = tmp_path / "tok", tmp_path / "data", tmp_path / "first"
+    api.tokenizer_train([workspace / "a.txt"], kind="byte-bpe", vocab_size=299, output=tok, progress="quiet")
+    api.prepare([workspace / "a.txt"], tokenizer=tok, output=data, heldout=0.3, progress="quiet")
+    given: dict[str, Any] = {"size": "1/12/2", "seq_length": 17, "batch_size": 3, "steps": 2, "progress": "quiet"}
+    # The padding of byte-level vocabularies has the id 1, and ModernBERT's default is 0.
+    api.pretrain(data, output=first, architecture="modernbert", set=["encoder.dropout=0.2"], **given)
+    api.pretrain(data, output=tmp_path / "second", from_=first, **given)
+    for output in (first, tmp_path / "second"):
+        resumed = api.pretrain(resume=output, size="1/12/2", progress="quiet")
+        assert isinstance(resumed, PretrainResult) and resumed.steps == 2
+        with pytest.raises(BertkitError, match=r"was begun with .*encoder\.num_layers 1, not 2"):
+            api.pretrain(resume=output, size="2/12/2", progress="quiet")
+
+
 def test_a_run_continues_from_a_model(workspace: Path, tmp_path: Path) -> None:
     output = tmp_path / "more"
     result = api.pretrain(

@@ -24,7 +24,7 @@ from bertkit.pretraining.defaults import (
     objective_settings,
     profile_settings,
 )
-from bertkit.pretraining.from_model import check_same_network, continued_settings, enlarged_config
+from bertkit.pretraining.from_model import FREE_FIELDS, check_same_network, continued_settings, enlarged_config
 from bertkit.pretraining.planning import PretrainPlan, plan_pretraining
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json
 from bertkit.pretraining.run import PretrainResult, read_begun
@@ -187,12 +187,16 @@ def _typed_settings(options: PretrainOptions) -> list[Setting]:
 
 
 def _named_settings(size: str | None, profile: Profile | None, encoder: EncoderConfig) -> list[Setting]:
-    """The settings of a size and of a profile, for an encoder with the architecture and vocabulary of ``encoder``."""
+    """The settings of a size and of a profile, for an encoder with the architecture and vocabulary of ``encoder``.
+
+    A size decides the shape of the network, and not its padding, dropout or initial values.
+    """
     settings: list[Setting] = []
     if size is not None:
         name, vocab_size = name_architecture(encoder), getattr(encoder, "vocab_size", 0)
         encoder = configure_architecture(name, size, vocab_size=vocab_size)
-        settings += settings_of(encoder, f"--size {size}", "encoder")
+        shape = settings_of(encoder, f"--size {size}", "encoder")
+        settings += [each for each in shape if each.path.removeprefix("encoder.") not in FREE_FIELDS]
     if profile is not None:
         settings += [Setting(*each, f"--profile {profile}") for each in profile_settings(profile, encoder).items()]
     return settings

@@ -30,8 +30,9 @@ HEAD_SHARE = 0.1
 OBJECTIVES = "objectives"
 """The key of a pre-trained model's metadata that names its objectives."""
 
-_FREE = ("vocab_size", "dropout", "attention_dropout", "initializer_range", "position_init")
-"""Fields of an encoder's configuration that may differ from the model's; the vocabulary is checked by its tokens."""
+FREE_FIELDS = ("vocab_size", "pad_id", "dropout", "attention_dropout", "initializer_range", "position_init")
+"""Fields of an encoder's configuration that no weight's shape or place depends on, and that may differ from the
+model's; the vocabulary and its padding are checked by its tokens."""
 
 
 def enlarged_config(folder: ModelFolder, *, vocab_size: int) -> EncoderConfig:
@@ -49,7 +50,7 @@ def check_same_network(model: Path, own: EncoderConfig, wanted: EncoderConfig) -
     """
     for each in dataclasses.fields(own):
         has, wants = getattr(own, each.name), getattr(wanted, each.name)
-        if each.name not in _FREE and has != wants:
+        if each.name not in FREE_FIELDS and has != wants:
             raise usage_error(f"encoder.{each.name} is {wants}; {model} has {has}, and --from keeps it.")
 
 

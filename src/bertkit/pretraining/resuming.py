@@ -57,7 +57,9 @@ def check_unchanged(run: PretrainRun, recorded: Mapping[str, Any]) -> None:
         )
     if (before.from_model is None) != (run.from_model is None):
         began = "with new weights" if before.from_model is None else f"from {before.from_model}"
-        raise usage_error(f"{run.output} was begun {began}. Resume without from_model, or begin a run with --from MODEL.")
+        raise usage_error(
+            f"{run.output} was begun {began}. Resume without from_model, or begin a run with --from MODEL."
+        )
     if recorded["corpus"] != _hash_corpora(run):
         folders = " and ".join(str(folder) for folder, _ in run.corpora)
         raise data_error(
