@@ -37,6 +37,13 @@ def states(output: Path) -> list[str]:
     return [trial.state.name for trial in optuna.load_study(study_name="sweep", storage=storage).get_trials()]
 
 
+def test_any_first_seed_samples_several_points(tmp_path: Path) -> None:
+    axis = Axis("optimizer.lr", low=1e-5, high=1e-2)
+    trials = Trials(tmp_path / "journal.log", [axis], 2, "tpe", seed=2**32 - 1)
+    assert trials.sample({}) and trials.sample({}) and not trials.sample({})
+    assert len(trials.points()) == 2
+
+
 @pytest.mark.parametrize("sampler", ["tpe", "random"])
 def test_points_are_sampled_from_the_ranges(sampler: str, table: Path, model: Path, tmp_path: Path) -> None:
     result = tune(table, model, tmp_path, 3, sampler=sampler)

@@ -22,6 +22,14 @@ def test_the_default_grid_is_that_of_the_paper() -> None:
     assert [axis.name for axis in read_axes({}, given=["optimizer.lr"])] == ["batch_size", "epochs"]
 
 
+def test_something_is_varied() -> None:
+    given = ("optimizer.lr", "batch_size", "epochs")
+    with pytest.raises(BertkitError, match="nothing is varied: lr, batch_size, epochs have one value each") as caught:
+        read_axes((), given=given)
+    assert caught.value.exit_code == WRONG_USAGE
+    assert [axis.name for axis in read_axes(["limit=7,9"], given=given)] == ["limit"]
+
+
 @pytest.mark.parametrize("value", [3e-5, "mean"])
 def test_a_single_value_is_no_list(value: object) -> None:
     with pytest.raises(BertkitError, match="must be a list of values") as caught:

@@ -16,6 +16,9 @@ from bertkit.sweeps.search_space import Axis, Point
 Sampler = Literal["tpe", "random"]
 
 _STUDY = "sweep"
+_SEEDS = 2**32
+"""Seeds of NumPy, which samples, are below this."""
+
 _DIGITS = 3
 """Significant digits of a sampled number: more have no effect and make long folder names."""
 
@@ -100,7 +103,7 @@ class Trials:
             return False
         # A new sampler for each point: then the next point depends on the points before it alone, not on the process,
         # and one that was lost with the end of the journal is sampled again.
-        seed = self._seed + complete
+        seed = (self._seed + complete) % _SEEDS
         samplers = self._optuna.samplers
         self._study.sampler = (
             samplers.TPESampler(seed=seed) if self._sampler == "tpe" else samplers.RandomSampler(seed=seed)

@@ -103,6 +103,10 @@ def read_axes(
     if not varied:
         paper = PAPER_RANGES if ranges else PAPER_GRID
         varied = {name: values for name, values in paper.items() if _path_of(name) not in given}
+        if not varied:
+            raise usage_error(
+                f"nothing is varied: {', '.join(paper)} have one value each. Name settings with {_ORIGIN}."
+            )
     paths: dict[str, str] = {}
     for name in varied:
         path = _path_of(name)
