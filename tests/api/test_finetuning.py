@@ -70,6 +70,21 @@ def test_the_second_task_is_read_before_the_first_is_trained(workspace: Path, tm
     assert not (output / "first").exists()
 
 
+def test_a_teacher_of_other_classes_than_the_second_task_is_refused_at_once(workspace: Path, tmp_path: Path) -> None:
+    second = tmp_path / "second.csv"
+    second.write_text("review,label\n" + "good,yes\npoor,no\nold,yes\nnew,no\n" * 9)
+    with pytest.raises(BertkitError, match=r"--teacher is for one task, and --then files:second\.csv has other labels"):
+        api.finetune(
+            workspace / "reviews.csv",
+            then=second,
+            model=workspace / "run",
+            teacher=workspace / "run",
+            output=tmp_path / "run",
+            set=QUICK,
+            progress="quiet",
+        )
+
+
 def test_the_grid_may_be_a_dictionary(workspace: Path, tmp_path: Path) -> None:
     result = api.tune(
         workspace / "reviews.csv",

@@ -143,6 +143,7 @@ def test_a_folder_of_tables_is_a_table_and_another_folder_is_refused(
     ("name", "message"),
     [
         ("glue:sst", 'no task named "glue:sst". Did you mean "glue:sst2"?'),
+        ("./reviews", "no file at ./reviews."),
         ("no_lab.irony:irony", "no file at no_lab.irony:irony, and no module named no_lab."),
     ],
 )

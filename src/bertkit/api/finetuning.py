@@ -42,6 +42,8 @@ def finetune(options: FinetuneOptions) -> FinetuneResult:
                 options.then, model=options.model, output=options.output, data=options.data, encoding=options.encoding
             )
             task = choose_task(then, bar)  # before the first training, which may take long
+            if options.teacher is not None and sorted(task.labels) != sorted(run.task.labels):
+                raise usage_error(f"--teacher is for one task, and --then {task.name} has other labels: leave one out.")
             first = replace(run, output=run.output / "first", seeds=1)
             run_finetuning(first, bar, origins=origins(first, settings), model=model)
             settings = _list_settings(options, task, model, bar)

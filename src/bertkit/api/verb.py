@@ -7,7 +7,7 @@ import os
 import textwrap
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -96,10 +96,13 @@ def _refuse_other_types(options: Sequence[Option], arguments: Mapping[str, objec
 
 def _fits(value: object, hint: object) -> bool:
     """Whether a value may be of this type. The items of a list, and what is more special, are not looked at."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
         return any(_fits(value, each) for each in typing.get_args(hint))
-    if typing.get_origin(hint) is typing.Literal:
+    if origin is typing.Literal:
         return value in typing.get_args(hint)
+    if origin in (Sequence, Mapping):
+        return isinstance(value, Iterable)
     if hint is DataTable:
         return is_memory_table(value)
     if hint is LoadedModel:
