@@ -12,7 +12,7 @@ from bertkit.inference.saliency import explain as explain_prediction
 from bertkit.options.explanation import AttentionOptions, ExplainOptions
 from bertkit.report.explanation_pages import describe_truncation, render_attention, render_saliency
 from bertkit.report.run_card import base_name
-from bertkit.storage.atomic import write_file
+from bertkit.storage.atomic import write_text
 from bertkit.storage.outputs import check_output, locked_output
 
 _MOST_TOKENS = 128
@@ -28,7 +28,7 @@ def attention(options: AttentionOptions) -> AttentionMaps:
         model = load(options.model)
         maps = read_attention(model, options.text, options.pair, most_tokens=_MOST_TOKENS)
         notes = describe_truncation(maps.num_truncated)
-        _write(output, render_attention(maps.tokens, maps.weights, model=base_name(model.folder), notes=notes))
+        write_text(output, render_attention(maps.tokens, maps.weights, model=base_name(model.folder), notes=notes))
     return maps
 
 
@@ -47,9 +47,5 @@ def explain(options: ExplainOptions) -> Saliency:
         name = base_name(model.folder)
         notes = [sentence, *describe_truncation(found.num_truncated)]
         page = render_saliency(found.tokens, found.contributions, model=name, prediction=found.prediction, notes=notes)
-        _write(output, page)
+        write_text(output, page)
     return found
-
-
-def _write(output: Path, page: str) -> None:
-    write_file(output, lambda path: path.write_text(page, encoding="utf-8"))

@@ -21,7 +21,7 @@ from bertkit.formats.memory_tables import describe_table
 from bertkit.formats.splits import tables_of
 from bertkit.inference.pipeline import Pipeline, task_for
 from bertkit.report.progress import Progress
-from bertkit.storage.atomic import explain_writing, write_file, write_json
+from bertkit.storage.atomic import explain_writing, write_json, write_text
 from bertkit.storage.checksums import fingerprint_of, sha256_of
 from bertkit.task_types import FileTask, TextTask
 from bertkit.task_types.held_out import describe_unlabelled
@@ -98,7 +98,7 @@ def evaluate_model(
         facts = read_training_facts(model.folder) if len(model.folders) == 1 else None
         date = time.strftime("%Y-%m-%d %H:%M")
         page = render_page(evaluation, model=_display_name(model), training=facts, date=date)
-        write_file(output / "report.html", lambda path: path.write_text(page, encoding="utf-8"))
+        write_text(output / "report.html", page)
         write_json(output / "report.json", evaluation.record())
         progress.say(f"the whole report: {output / 'report.html'}")
     else:

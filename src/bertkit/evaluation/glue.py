@@ -14,7 +14,7 @@ from bertkit.inference.pipeline import Pipeline, load
 from bertkit.report.progress import Progress
 from bertkit.report.tables import summarize_scores
 from bertkit.runs import read_run
-from bertkit.storage.atomic import write_file
+from bertkit.storage.atomic import write_text
 from bertkit.task_types import FileTask, TextTask
 from bertkit.tasks.glue import SUBMISSION, TABLE, GlueColumn, Submitted
 
@@ -159,5 +159,5 @@ def _write_predictions(model: Pipeline, examples: Sequence[Example], path: Path,
         progress.advance(len(lines) - 1)
     progress.finish()
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, lambda temporary: temporary.write_text("".join(lines), encoding="utf-8"))
+    write_text(path, "".join(lines))
     return len(lines) - 1

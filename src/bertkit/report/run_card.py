@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 from bertkit import config
 from bertkit.report.card import Card, without_folders, write_card
 from bertkit.runs import RunFolder
-from bertkit.storage.atomic import write_file
+from bertkit.storage.atomic import write_text
 
 _PATHS = ("model", "output", "data", "mix", "from_model", "also_evaluate")
 """Settings that are or name paths: the command has them."""
@@ -17,7 +17,7 @@ _PATHS = ("model", "output", "data", "mix", "from_model", "also_evaluate")
 
 def write_run_card(folder: RunFolder, card: Card) -> None:
     """Write the card as README.md of the model. It has no checksum, so that it may be edited by hand."""
-    write_file(folder.model / "README.md", lambda path: path.write_text(write_card(card), encoding="utf-8"))
+    write_text(folder.model / "README.md", write_card(card))
 
 
 def source_row(file: Mapping[str, Any], prefix: str = "") -> tuple[str, int, str]:

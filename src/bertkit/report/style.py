@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from bertkit.optional import load
-from bertkit.storage.atomic import write_file
+from bertkit.storage.atomic import write_text
 
 if TYPE_CHECKING:  # matplotlib takes 0.4 s to import, and only what draws a plot needs it
     from matplotlib.axes import Axes
@@ -174,7 +174,7 @@ def save(figure: Figure, path: Path) -> None:
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure.savefig(drawn, format="svg", metadata={"Title": figure.get_suptitle(), "Date": None})
     styled = drawn.getvalue().replace("</style>", f"{_dark_rules()}</style>", 1)
-    write_file(path, lambda temporary: temporary.write_text(styled, encoding="utf-8"))
+    write_text(path, styled)
 
 
 def _dark_rules() -> str:

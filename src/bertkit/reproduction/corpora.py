@@ -15,7 +15,7 @@ from bertkit.errors import data_error
 from bertkit.report.progress import Progress
 from bertkit.reproduction.scales import Scale
 from bertkit.scheduling import Unit
-from bertkit.storage.atomic import make_folder, write_file
+from bertkit.storage.atomic import make_folder, write_text
 from bertkit.text import bpe, byte_bpe, wordpiece, words
 from bertkit.text.loading import load_tokenizer
 from bertkit.text.tokenizer_files import write_tokenizer
@@ -111,7 +111,7 @@ class Corpora:
         ]
         make_folder(self.output)
         lines = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in parts)
-        write_file(self._texts()[0], lambda path: path.write_text(lines, encoding="utf-8"))
+        write_text(self._texts()[0], lines)
 
     def _train_tokenizer(self, kind: str, progress: Progress) -> None:
         progress.say(f"training a vocabulary of {self.scale.vocab_size:,} ({kind})")

@@ -26,7 +26,7 @@ from bertkit.report.style import (
 from bertkit.reproduction.answers import tabulate_answers
 from bertkit.reproduction.cost_picture import draw_costs
 from bertkit.reproduction.result_tables import Cell, ResultTable
-from bertkit.storage.atomic import read_json, write_file, write_json
+from bertkit.storage.atomic import read_json, write_json, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,11 +70,11 @@ def write_tables(tables: Sequence[ResultTable], folder: Path, introduction: str,
         write_json(folder / f"{table.name}.json", asdict(table))
         if _has_picture(table):
             plot_table(table, folder / f"{table.name}.svg")
-        _write(folder / f"{table.name}.md", _section(table))
+        write_text(folder / f"{table.name}.md", _section(table))
     page = folder / "reproduction.md"
     found = read_tables(folder, names)
     costs = [_SCORE_AGAINST_COST] if draw_costs(found, folder / "costs.svg") else []
-    _write(page, "\n".join([introduction, *_list_answers(found), *map(_section, found), *costs]))
+    write_text(page, "\n".join([introduction, *_list_answers(found), *map(_section, found), *costs]))
     return page
 
 
@@ -105,10 +105,6 @@ def _list_answers(tables: Sequence[ResultTable]) -> list[str]:
     if not answers:
         return []
     return [f"## Which conclusions of the paper hold here\n\n{tabulate_answers(answers)}\n{_HOW_ANSWERED}\n"]
-
-
-def _write(path: Path, text: str) -> None:
-    write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def plot_table(table: ResultTable, output: Path) -> None:

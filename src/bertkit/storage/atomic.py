@@ -73,6 +73,11 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
         flush_to_disk(path.parent)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8, completely or not at all."""
+    write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8", newline="\n"))
+
+
 def write_folder(path: Path, fill: Callable[[Path], object]) -> None:
     """Let ``fill`` fill a temporary folder beside ``path``, flush it to disk, and rename it to ``path``."""
     with explain_writing(path), _temporary_sibling(path) as temporary:
@@ -92,8 +97,7 @@ def write_folder(path: Path, fill: Callable[[Path], object]) -> None:
 
 def write_json(path: Path, value: object) -> None:
     """Write a JSON file completely or not at all. NaN, which is not JSON, is a mistake of the caller."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def read_json(path: Path) -> Any:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import data_error
-from bertkit.storage.atomic import read_json, read_object, write_file
+from bertkit.storage.atomic import read_json, read_object, write_text
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 
@@ -53,8 +53,7 @@ def read_checked(path: Path, advice: str = "") -> dict[str, Any]:
 
 def write_checked(path: Path, record: Mapping[str, object]) -> None:
     """Write a record with its own SHA-256, completely or not at all."""
-    text = encode_checked(record)
-    write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_text(path, encode_checked(record))
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from bertkit.storage.atomic import flush_to_disk, write_file
+from bertkit.storage.atomic import flush_to_disk, write_file, write_text
 
 _CHECKSUM = "crc32"
 
@@ -64,7 +64,7 @@ def rewrite_log(path: Path, keep: Callable[[Mapping[str, Any]], bool]) -> int:
     _set_aside(path, damaged)
     kept = "".join(format_record(record) for record in records if keep(record))
     if kept.encode() != path.read_bytes():
-        write_file(path, lambda temporary: temporary.write_text(kept, encoding="utf-8"))
+        write_text(path, kept)
     return len(damaged)
 
 

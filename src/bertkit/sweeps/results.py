@@ -11,7 +11,7 @@ from bertkit.finetuning.results import read_results
 from bertkit.report.tables import markdown_table
 from bertkit.results import Result
 from bertkit.runs import read_run
-from bertkit.storage.atomic import write_file, write_json
+from bertkit.storage.atomic import write_json, write_text
 
 FAILED = "failed: "
 """How ``ended`` begins in the record of a run that failed."""
@@ -80,8 +80,8 @@ def write_table(result: SweepResult) -> None:
     best = result.best.folder.name if result.best else None
     write_json(result.folder / "sweep.json", {"best": best, **config.to_json(result)})
     if result.points:
-        table = f"# Sweep\n\n{markdown_table(result.header(), result.rows())}"
-        write_file(result.folder / "sweep.md", lambda path: path.write_text(table, encoding="utf-8"))
+        table = markdown_table(result.header(), result.rows())
+        write_text(result.folder / "sweep.md", f"# Sweep\n\n{table}")
 
 
 def format_settings(settings: Mapping[str, str]) -> str:

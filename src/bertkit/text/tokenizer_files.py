@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
@@ -18,9 +17,9 @@ from bertkit.storage.atomic import (
     make_folder,
     read_json,
     read_object,
-    write_file,
     write_folder,
     write_json,
+    write_text,
 )
 from bertkit.storage.checksums import check_files, read_checked, write_checksums
 
@@ -79,7 +78,7 @@ def save_tokenizer(
     with explain_writing(folder):
         make_folder(folder)
         for name, text in texts.items():
-            write_file(folder / name, partial(_write_text, text))
+            write_text(folder / name, text)
         write_json(folder / CONFIG, config)
 
 
@@ -104,7 +103,3 @@ def check_tokenizer(folder: Path) -> None:
             if not isinstance(record.get("files"), dict):
                 raise data_error(f"{seal} is damaged: it names no files.")
             check_files(seal, record, FILES)
-
-
-def _write_text(text: str, path: Path) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
