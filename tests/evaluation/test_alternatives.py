@@ -104,5 +104,5 @@ def test_the_page_and_the_record_have_the_verdict(run: Path) -> None:
     page = (run / "evaluation-dev" / "report.html").read_text()
     assert f'<p class="verdict">{found.verdict}</p>' in page
     assert '<th scope="row">bag of words</th>' in page
-    assert found.record()["baselines"][1]["name"] == "bag of words"
-    assert found.record()["warnings"] == found.warnings != []
+    assert found.to_dict()["baselines"][1]["name"] == "bag of words"
+    assert found.to_dict()["warnings"] == found.warnings != []

@@ -51,7 +51,7 @@ def test_classes_have_scores_confusion_calibration_and_worst_examples() -> None:
     assert [(report.id, report.error) for report in found.worst] == [("n3", 0.95), ("n1", 0.7)]
     assert found.calibration is not None and sum(each.count for each in found.calibration.bins) == 5
     assert found.notes == ["a note"]
-    assert found.record()["accuracy"] == 0.6 and found.record()["scores"]["accuracy"]["value"] == 0.6
+    assert found.to_dict()["accuracy"] == 0.6 and found.to_dict()["scores"]["accuracy"]["value"] == 0.6
 
 
 def test_worst_examples_of_a_regression_begin_with_the_largest_error() -> None:
@@ -68,7 +68,7 @@ def test_worst_examples_of_a_regression_begin_with_the_largest_error() -> None:
 def test_a_correlation_with_constant_answers_is_undefined_everywhere() -> None:
     """Null in JSON, a word in the page; it was 0.0, as if the answers had been measured to be unrelated."""
     found = evaluate_predictions(NUMBERS, "dev", make_examples(1.0, 2.0, 3.0), [Prediction(2.5)] * 3)
-    record = json.loads(json.dumps(found.record(), allow_nan=False))
+    record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert record["pearson"] is None and record["scores"]["spearman"] == {"value": None, "low": None, "high": None}
     assert str(found.scores["pearson"]) == "undefined"
     page = render_page(found, model="m")

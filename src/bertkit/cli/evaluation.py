@@ -16,7 +16,7 @@ def evaluate(options: EvaluateOptions, *, json: bool, verbosity: Verbosity) -> N
 
     evaluation = api.evaluate(**vars(options))
     if json:
-        show_json(evaluation.record())
+        show_json(evaluation.to_dict())
     else:
         rows = [(name, score.value, score.low, score.high) for name, score in evaluation.scores.items()]
         show_table(("score", "value", "from", "to"), rows)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from bertkit.contracts import E, P
 from bertkit.errors import count_of, usage_error
-from bertkit.evaluation.report import ScoreInterval, gold_and_predicted_classes
-from bertkit.metrics.bootstrap import Scores, p_value, percentile_interval
+from bertkit.evaluation.report import ScoreInterval, gold_and_predicted_classes, with_interval
+from bertkit.metrics.bootstrap import p_value
 from bertkit.metrics.comparison import mcnemar as mcnemar_p
 from bertkit.results import Result
 from bertkit.scores import is_defined
@@ -127,9 +127,9 @@ def compare_predictions(
         one, other = (side.resampled[:count, place] for side in sides)
         values = [side.scores[name] for side in sides]
         scores[name] = ScoreDifference(
-            first=_with_interval(values[0], one),
-            second=_with_interval(values[1], other),
-            difference=_with_interval(values[1] - values[0], other - one),
+            first=with_interval(values[0], one),
+            second=with_interval(values[1], other),
+            difference=with_interval(values[1] - values[0], other - one),
             p=p_value(other - one),
         )
     return Comparison(
@@ -144,11 +144,6 @@ def compare_predictions(
         disagreements=_find_disagreements(task, examples, first, second),
         mcnemar=_test_classes(task, examples, first, second),
     )
-
-
-def _with_interval(value: float, resampled: Scores) -> ScoreInterval:
-    low, high = percentile_interval(resampled)
-    return ScoreInterval(value=value, low=low, high=high)
 
 
 def _test_classes(

@@ -99,7 +99,7 @@ def evaluate_model(
         date = time.strftime("%Y-%m-%d %H:%M")
         page = render_page(evaluation, model=_display_name(model), training=facts, date=date)
         write_text(output / "report.html", page)
-        write_json(output / "report.json", evaluation.record())
+        write_json(output / "report.json", evaluation.to_dict())
         progress.say(f"the whole report: {output / 'report.html'}")
     else:
         owner = "an ensemble" if len(model.folders) > 1 else f"{model.folder}, which is not in a run folder"

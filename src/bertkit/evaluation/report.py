@@ -11,7 +11,7 @@ from bertkit.contracts import E, Example, P
 from bertkit.errors import count_of, verb_of
 from bertkit.finetuning.baselines import Baseline
 from bertkit.inference.runtime import ResolvedPrecision
-from bertkit.metrics.bootstrap import percentile_interval
+from bertkit.metrics.bootstrap import Scores, percentile_interval
 from bertkit.metrics.calibration import Bin, expected_calibration_error, reliability
 from bertkit.metrics.classification import ClassScore, confusion, score_classes
 from bertkit.results import Result
@@ -108,10 +108,6 @@ class Evaluation(Result, Mapping[str, float]):
         return f"Evaluation({self.task}, {self.split}: {shown}; {self.examples:,} examples)"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: the same as ``record``."""
-        return self.record()
-
-    def record(self) -> dict[str, Any]:
         """Plain JSON: every score by its name, then all fields."""
         all_fields = {each.name: getattr(self, each.name) for each in fields(self)}
         record: dict[str, Any] = config.to_json({**self, **all_fields})
@@ -146,11 +142,14 @@ def score_with_intervals(
 ) -> tuple[dict[str, ScoreInterval], int]:
     """The scores of a task by name, and the number of resamples that their intervals are computed from."""
     scores, resampled = resample(task, examples, predictions)
-    found: dict[str, ScoreInterval] = {}
-    for (name, value), column in zip(scores.items(), resampled.T, strict=True):
-        low, high = percentile_interval(column)
-        found[name] = ScoreInterval(value=value, low=low, high=high)
-    return found, len(resampled)
+    columns = zip(scores.items(), resampled.T, strict=True)
+    return {name: with_interval(value, column) for (name, value), column in columns}, len(resampled)
+
+
+def with_interval(value: float, resampled: Scores) -> ScoreInterval:
+    """A score with the interval of its resamples."""
+    low, high = percentile_interval(resampled)
+    return ScoreInterval(value=value, low=low, high=high)
 
 
 def _score_lengths(
