@@ -84,6 +84,15 @@ def test_a_finished_run_is_recorded(run: PretrainRun) -> None:
     assert (run.output / "training.svg").stat().st_size > 0
 
 
+def test_a_resume_needs_no_room_for_what_is_saved(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    needed: list[int] = []
+    monkeypatch.setattr("bertkit.pretraining.run.require_space", lambda folder, size: needed.append(size))
+    pretrain(replace(run, snapshots=3, keep_checkpoints=1), Progress("quiet"))
+    resume(run.output, Progress("quiet"))
+    at_first, later = needed
+    assert at_first > 2 * later  # two checkpoints and three models, then one of each
+
+
 @pytest.mark.parametrize("kind", ["ema", "tail"])
 def test_the_averaged_model_is_evaluated_and_saved(
     run: PretrainRun, tmp_path: Path, kind: Literal["ema", "tail"]

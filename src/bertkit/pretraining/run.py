@@ -134,13 +134,17 @@ def check_settings(run: PretrainRun) -> None:
 
 
 def _require_space(job: PretrainingJob, folder: RunFolder) -> None:
-    """Check that the disk has room for the checkpoints that are kept, one more while it is written, and the models."""
+    """Check that the disk has room for what is not there yet: the checkpoints that are kept and the models.
+
+    There is one checkpoint more while it is written.
+    """
     if not folder.writes:
         return
     groups = job.state.groups()
     sizes = {name: sum(tensor.nbytes for tensor in group.values()) for name, group in groups.items()}
-    missing = max(1, job.run.keep_checkpoints + 1 - len(store.checkpoints(folder.checkpoints)))
-    require_space(folder.path, missing * sum(sizes.values()) + job.run.snapshots * sizes["model"])
+    checkpoints = max(1, job.run.keep_checkpoints + 1 - len(store.checkpoints(folder.checkpoints)))
+    models = job.run.snapshots - len(list(folder.models.glob("step-*")))
+    require_space(folder.path, checkpoints * sum(sizes.values()) + models * sizes["model"])
 
 
 @contextmanager
