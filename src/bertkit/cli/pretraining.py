@@ -29,7 +29,7 @@ def pretrain(options: PretrainOptions, *, json: bool, verbosity: Verbosity) -> N
     else:
         show_lines([f"{result.folder}: {count_of(result.steps, 'step')} in {describe_duration(result.seconds)}"])
         if result.before:
-            rows = [(name, result.before[name], after) for name, after in result.heldout.items()]
+            rows = [(name, result.before.get(name, "-"), after) for name, after in result.heldout.items()]
             show_table(("held out", "before", "after"), rows)
         elif result.heldout:
             show_table(("held out", ""), result.heldout.items())
