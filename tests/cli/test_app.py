@@ -75,7 +75,7 @@ def test_wrong_usage_and_a_wrong_path_do_not_wait_for_torch() -> None:
         (
             "pretrain --resume {home}/tuned",
             2,
-            "{home}/tuned is not a pre-training run; only those are resumed.",
+            "{home}/tuned is a run of finetune. Repeat its command: it continues where it stopped.",
         ),
         ("pretrain {home}/dota --steps 3 -o {home}/x", 2, "no data at {home}/dota."),
         ("pretrain {home}/data --size mimi -o {home}/x", 2, 'no size named "mimi". Did you mean "mini"?'),

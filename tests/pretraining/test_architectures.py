@@ -229,7 +229,7 @@ def test_a_vocabulary_of_another_kind_is_refused(data: Path, tmp_path: Path, oth
     """The tokenizer of the model folder could not be read."""
     encoder = configure_architecture(other, {"elmo": "2/14/28"}.get(other, "1/14/2"), vocab_size=99)
     run = published_run(data, tmp_path / "run", encoder, steps=1)
-    with pytest.raises(BertkitError, match=f"another kind than that of .* tokenizer train FILE... --kind {kind} and"):
+    with pytest.raises(BertkitError, match=f"another kind of vocabulary than .* tokenizer train FILE... --kind {kind}"):
         pretrain(run, Progress("quiet"))
     assert not run.output.exists()
 

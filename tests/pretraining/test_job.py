@@ -101,7 +101,7 @@ def test_a_corpus_without_heldout_text_is_named(mixed: PretrainRun, tmp_path: Pa
     file.write_text('{"text": "It was dawn."}\n' * 9)
     prepare([file], tokenizer=tokenizer, output=tmp_path / "more", heldout=0)
     job = build_job(replace(mixed, mix={**mixed.mix, str(tmp_path / "more"): 0.25}))
-    assert job.notes == [f"no held-out text in {tmp_path / 'more'}: it is that of the other corpora"]
+    assert job.notes == [f"no held-out text in {tmp_path / 'more'}: only that of the other corpora is evaluated"]
     heldout = job.phases[0].heldout
     assert isinstance(heldout, PretrainingSource)
     assert [round(each.share, 1) for each in heldout.mixture] == [0.7, 0.3]

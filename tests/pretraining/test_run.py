@@ -201,7 +201,7 @@ def test_a_run_without_a_checkpoint_is_resumed_from_step_0(
 
 def test_only_pretraining_runs_are_resumed(tmp_path: Path) -> None:
     write_json(tmp_path / "run.json", {"format": FORMAT, "kind": "finetune", "run": {}})
-    with pytest.raises(BertkitError, match="is not a pre-training run; only those are resumed") as caught:
+    with pytest.raises(BertkitError, match=r"is a run of finetune\. Repeat its command") as caught:
         read_begun(tmp_path)
     assert caught.value.exit_code == WRONG_USAGE
 

@@ -55,6 +55,13 @@ def test_shards_are_prepared_with_the_vocabulary_of_their_kind(corpora: Corpora)
     assert corpora.folder_of_tokenizer("wordpiece").is_dir()
 
 
+def test_the_size_of_each_vocabulary_is_shown(corpora: Corpora, capsys: pytest.CaptureFixture[str]) -> None:
+    run_all([corpora.tokenizer(kind) for kind in ("words", "bpe")], corpora.output / "locks", Progress("plain"))
+    shown = capsys.readouterr().err
+    assert "training a vocabulary of at most 3,000 (words)" in shown
+    assert "training a vocabulary of at most 300 (bpe)" in shown
+
+
 def test_vectors_of_a_file_need_no_training(corpora: Corpora, tmp_path: Path) -> None:
     assert corpora.file_of_vectors == corpora.output / "vectors.txt"
     assert not corpora.vectors.is_done()

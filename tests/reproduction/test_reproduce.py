@@ -58,6 +58,8 @@ def test_a_table_with_every_kind_of_system(data_folder: Path, tmp_path: Path) ->
 
     with pytest.raises(BertkitError, match=r"was made with other settings \(seeds differ\)"):
         reproduce("table4", out, data_folder, settings=[*SMALL, "seeds=2"])
+    with pytest.raises(BertkitError, match=r"was made with other settings \(--corpus differ\)"):
+        api.reproduce("table4", data=data_folder, output=out, corpus=[__file__], scale="smoke", set=SMALL)
     assert reproduce("Table 4", out.rename(tmp_path / "moved"), data_folder).tables[0].text_rows() == table.text_rows()
 
 

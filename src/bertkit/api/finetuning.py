@@ -58,7 +58,7 @@ def tune(options: TuneOptions) -> SweepResult:
     """``points``, the best first, with ``settings``, ``scores``, ``mean``, ``sd`` and ``best`` each; and ``best``."""
     refuse_unused(options)
     if options.sampler != "tpe" and options.trials is None:
-        raise usage_error("--sampler goes with --trials: without it every configuration of the grid is tried.")
+        raise usage_error("--sampler needs --trials N: without it every configuration of the grid is tried.")
     if options.engine == "ray":
         run_on_cluster(tune, options)
     with Progress(options.progress) as bar:

@@ -52,11 +52,11 @@ def score_predictions(
     predicted = _read_answers(predictions)
     odds = None if null_odds is None else _read_numbers(null_odds)
     if null_threshold is not None and odds is None:
-        raise usage_error("a null threshold needs the file of null odds that it is for: --null-odds FILE.")
+        raise usage_error("--null-threshold needs the file of null odds: --null-odds FILE.")
     if rules == "v2":
         scores = score_all_v2(gold, predicted, odds, _THRESHOLD if null_threshold is None else null_threshold)
     elif null_odds is not None:
-        raise usage_error(f"null odds need questions without an answer, which the rules of {rules} do not have.")
+        raise usage_error(f"--null-odds is for questions without an answer, which {rules} does not have: leave it out.")
     else:
         scores = score_all(gold, predicted, rules)
     return SquadScore(

@@ -105,7 +105,7 @@ def _task_of_teacher(run: FinetuneRun, teacher: Pipeline, task: TextClassificati
 
 
 def _read_unlabelled(run: FinetuneRun, task: TextClassificationTask, progress: Progress) -> list[TextExample]:
-    """The texts of ``run.unlabelled``, whose labels are not read, should it have some."""
+    """The texts of ``run.unlabelled``; labels, if it has any, are not read."""
     if run.unlabelled is None:
         return []
     own, sentence = choose_columns(task, run.unlabelled)

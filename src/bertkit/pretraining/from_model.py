@@ -160,8 +160,8 @@ def _explain(run: PretrainRun, folder: ModelFolder, missing: Sequence[str], num_
     lines = []
     if missing:
         lines.append(
-            f"{folder.path} has no head for {' and '.join(missing)}: the first {run.head_share:.0%} of "
-            "the training is that of a new one, with the encoder frozen"
+            f"{folder.path} has no head for {' and '.join(missing)}: the first {run.head_share:.0%} of the steps train "
+            "a new one alone, with the encoder frozen"
         )
     if num_added:
         lines.append(f"{num_added:,} added words start from the mean of the tokens that they were before")

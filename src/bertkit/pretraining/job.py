@@ -156,7 +156,7 @@ def _list_without_heldout(heldout: Mixture) -> list[str]:
     missing = [corpus.folder for corpus in heldout.corpora if corpus.num_documents < LEAST_DOCUMENTS]
     if not 0 < len(missing) < len(heldout.corpora):
         return []
-    return [f"no held-out text in {' and '.join(map(str, missing))}: it is that of the other corpora"]
+    return [f"no held-out text in {' and '.join(map(str, missing))}: only that of the other corpora is evaluated"]
 
 
 def _count_compared(run: PretrainRun, processes: int) -> list[str]:
@@ -244,9 +244,9 @@ def _check_kind(run: PretrainRun, tokenizer: SubwordTokenizer) -> None:
     for kind, name in _KINDS.items():
         if spec.load_tokenizer == kind.load and not isinstance(tokenizer, kind):
             raise usage_error(
-                f"{run.data} was prepared with a vocabulary of another kind than that of {spec.title}. Choose the "
-                f"--architecture that has this one, or make one with bertkit tokenizer train FILE... --kind {name} "
-                "and prepare the texts with it."
+                f"{run.data} was prepared with another kind of vocabulary than {spec.title} has. Choose the "
+                "--architecture that has this kind, or prepare the texts with a tokenizer from bertkit tokenizer train "
+                f"FILE... --kind {name}."
             )
 
 

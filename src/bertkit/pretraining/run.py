@@ -114,10 +114,10 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
 
 
 def read_begun(path: Path) -> dict[str, Any]:
-    """The record of a pre-training; the run of another verb cannot be resumed."""
+    """The record of a pre-training; runs of other verbs continue when their command is repeated."""
     record = read_run(path)
-    if record.get("kind") != "pretrain":
-        raise usage_error(f"{path} is not a pre-training run; only those are resumed.")
+    if record["kind"] != "pretrain":
+        raise usage_error(f"{path} is a run of {record['kind']}. Repeat its command: it continues where it stopped.")
     return record
 
 

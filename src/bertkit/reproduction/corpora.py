@@ -114,7 +114,8 @@ class Corpora:
         write_text(self._texts()[0], lines)
 
     def _train_tokenizer(self, kind: str, progress: Progress) -> None:
-        progress.say(f"training a vocabulary of {self.scale.vocab_size:,} ({kind})")
+        size = self.scale.words if kind == "words" else self.scale.vocab_size
+        progress.say(f"training a vocabulary of at most {size:,} ({kind})")
         texts = self.texts() if kind == "words" else _take(self.texts(), _MEGABYTES_FOR_SUBWORDS * 1_000_000)
         make_folder(self.folder_of_tokenizer(kind).parent)
         write_tokenizer(self.folder_of_tokenizer(kind), _TRAINERS[kind](texts, self.scale))

@@ -46,6 +46,9 @@ _CONTENT = (
 )
 """What is written after the record, and what a run or a model has."""
 
+_OPTIONS = {"files": "--corpus", "vectors_file": "--vectors"}
+"""The options that set what the record has under another name."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
@@ -118,7 +121,7 @@ def _claim_folder(corpora: Corpora) -> None:
     del record["output"]  # the folder may be moved
     path = corpora.output / _RECORD
     if path.exists() and (other := differing_settings(read_record(path), record)):
-        names = ", ".join(name.removeprefix("scale.") for name in other)  # as --set spells them
+        names = ", ".join(_OPTIONS.get(name, name.removeprefix("scale.")) for name in other)  # as --set spells them
         raise usage_error(f"{corpora.output} was made with other settings ({names} differ). Choose another -o folder.")
     with explain_output(corpora.output):
         require_own_folder(path, _CONTENT)

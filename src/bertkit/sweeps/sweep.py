@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bertkit import config
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.errors import DivergenceError
+from bertkit.errors import DivergenceError, count_of
 from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.run import begin_run, run_seeds, settings_record
@@ -103,7 +103,8 @@ class _Worker:
                 self._trials = Trials(journal, self._sweep.axes, count, self._sweep.sampler, seed=self._base.first_seed)
         finished = len(self.results())
         total = self._sweep.trials or len(self._grid)
-        self._progress.say(f"{total} points of {self._base.seeds} seeds, {finished} finished before")
+        points, seeds = count_of(total, "point"), count_of(self._base.seeds, "seed")
+        self._progress.say(f"{points} of {seeds}, {finished} finished before")
 
     def work(self, interrupts: Interrupts) -> None:
         """Train points until none is left, and wait for those that other processes train."""

@@ -72,7 +72,7 @@ def spread_rows(total: int, count: int) -> NDArray[np.int64]:
 
 @contextmanager
 def _fresh_state(encoder: nn.Module) -> Iterator[None]:
-    """Without the recurrent state of an encoder, should it have one; it is put back at the end."""
+    """Clear the recurrent state of an encoder inside the ``with`` block, if it has one, and restore it afterwards."""
     if not isinstance(encoder, Stateful):
         yield
         return
