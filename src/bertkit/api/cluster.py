@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
 
 from bertkit.options.job import Options
 from bertkit.storage.ray_cluster import call_everywhere
@@ -17,15 +18,10 @@ def run_on_cluster(verb: Callable[..., object], options: Options) -> None:
     """
     given = {each.name: getattr(options, each.name) for each in fields(options)}
     given |= {"engine": "local", "progress": "quiet"}
-    for _ in call_everywhere(_CallWithOptions(verb), given):
+    for _ in call_everywhere(partial(_call, verb), given):
         pass
 
 
-class _CallWithOptions:
-    """``verb`` with the options of a mapping; it returns nothing, as the results are in the output folder."""
-
-    def __init__(self, verb: Callable[..., object]) -> None:
-        self._verb = verb
-
-    def __call__(self, options: Mapping[str, object]) -> None:
-        self._verb(**options)
+def _call(verb: Callable[..., object], options: Mapping[str, object]) -> None:
+    """Call ``verb``, and return nothing: its results are in the output folder."""
+    verb(**options)
