@@ -39,7 +39,19 @@ def test_markdown_table_without_rows_is_its_header() -> None:
 def test_printed_table_is_plain_text_when_it_is_not_on_a_terminal() -> None:
     output = io.StringIO()
     print_table(("task", "f1", "run"), [("glue:mrpc", 0.5, "[a]"), ("average", 0.75, 12)], output)
-    assert output.getvalue() == "task           f1  run\nglue:mrpc  0.5000  [a]\naverage    0.7500   12\n"
+    assert output.getvalue() == "task           f1  run\nglue:mrpc  0.5000  [a]\naverage    0.7500  12\n"
+
+
+def test_numbers_beside_long_texts_stay_at_the_left() -> None:
+    output = io.StringIO()
+    print_table(("setting", "value"), [("labels", "['a', 'b', 'c', 'd']"), ("epochs", 3)], output)
+    assert output.getvalue().splitlines()[-1] == "epochs   3"
+
+
+def test_a_number_that_is_missing_or_undefined_is_aligned_like_the_others() -> None:
+    output = io.StringIO()
+    print_table(("sd", "n"), [("-", 100), (float("nan"), 2), (0.5, 30)], output)
+    assert output.getvalue().splitlines() == ["       sd    n", "        -  100", "undefined    2", "   0.5000   30"]
 
 
 def test_printed_rows_are_one_line_each_however_long_they_are() -> None:

@@ -14,10 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from bertkit.escaping import printable, to_markdown
-from bertkit.scores import format_score, is_defined, rank_score
+from bertkit.scores import UNDEFINED, format_score, is_defined, rank_score
 
 _UNLIMITED_WIDTH = 100_000
 """Columns of a page that never wraps a line: text that another program reads keeps one row per line."""
+
+
+_NO_NUMBER = ("-", format_score(UNDEFINED))
+"""What stands for a number that is missing or undefined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class TextOutput(Protocol):
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], output: TextOutput) -> None:
-    """Write a table to ``output``; numbers are aligned to the right, and floats have four decimals.
+    """Write a table to ``output``; columns of numbers are aligned to the right, and floats have four decimals.
 
     On a terminal it is fitted to the width of the window. Elsewhere it is plain text: columns separated by two spaces,
     one line per row, no colour and no rules.
@@ -73,10 +77,9 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], output:
         header_style="bold" if on_terminal else "",
     )
     for place, name in enumerate(header):
-        is_numeric = bool(cells) and all(_is_number(row[place]) for row in cells)
-        table.add_column(Text(printable(name)), justify="right" if is_numeric else "left")
+        table.add_column(Text(printable(name)), justify="right" if _has_numbers(cells, place) else "left")
     for row in cells:
-        table.add_row(*(Text(cell, justify="right" if _is_number(cell) else None) for cell in row))
+        table.add_row(*map(Text, row))
     if on_terminal:
         Console(file=cast(IO[str], output), highlight=False).print(table)
         return
@@ -86,15 +89,12 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], output:
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table with aligned columns; numbers are aligned to the right, and markup in a cell is escaped."""
+    """A table with aligned columns, those of numbers to the right; markup in a cell is escaped."""
     cells = [[_format_cell(cell) for cell in row] for row in rows]
     texts = [[to_markdown(name) for name in header], *cells]
     assert all(len(row) == len(header) for row in texts), "all rows of a table need as many cells as its header"
     widths = [max(3, *(len(row[place]) for row in texts)) for place in range(len(header))]
-    right = [
-        bool(cells) and all(_is_number(row[place]) or row[place] == "-" for row in cells)
-        for place in range(len(header))
-    ]
+    right = [_has_numbers(cells, place) for place in range(len(header))]
     rule = [
         ("-" * (width - 1) + ":") if is_right else "-" * width for width, is_right in zip(widths, right, strict=True)
     ]
@@ -113,6 +113,11 @@ def _format_cell(cell: object) -> str:
     if isinstance(cell, bool) or not isinstance(cell, int | float):
         return to_markdown(cell if isinstance(cell, str) else str(cell))
     return f"{cell:,}" if isinstance(cell, int) else format_score(cell)
+
+
+def _has_numbers(cells: Sequence[Sequence[str]], place: int) -> bool:
+    """Whether a column has numbers only, some of which may be missing or undefined."""
+    return bool(cells) and all(_is_number(row[place]) or row[place] in _NO_NUMBER for row in cells)
 
 
 def _is_number(cell: str) -> bool:
