@@ -123,6 +123,17 @@ def test_the_first_answer_in_the_context_is_the_target(tmp_path: Path) -> None:
     assert asked.texts == ("windmill", "river")
 
 
+def test_questions_without_a_list_of_answers_are_counted(tmp_path: Path) -> None:
+    unlabelled = row("b")
+    del unlabelled["answers"]
+    path = write(tmp_path / "t.json", row("a", ("stood", 9)), unlabelled)
+    learnt, asked = both(v1, path)
+    assert [each.id for each in learnt] == [each.id for each in asked] == ["a"]
+    for split in ("train", "dev"):
+        assert f"1 question of {split} has no list of answers and is left out" in notes(v1, path)
+    assert v1.reader.inspect_input(path) == (2, []), "what is only asked needs no answers"
+
+
 def test_repeated_ids_are_made_unique(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", *[row(id, ("stood", 9)) for id in ("a", "a", "a#2", "a", "b")])
     learnt, asked = both(v1, path)

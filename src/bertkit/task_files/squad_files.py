@@ -24,7 +24,16 @@ from bertkit.storage.json_text import parse_json
 from bertkit.task_files.files import Columns
 
 Fault = Literal[
-    "moved", "found", "not found", "repeated", "blank", "empty", "contradictory", "unmarked", "without answer"
+    "moved",
+    "found",
+    "not found",
+    "repeated",
+    "blank",
+    "empty",
+    "contradictory",
+    "unmarked",
+    "without answer",
+    "unlabelled",
 ]
 Faults = Counter[Fault]
 
@@ -131,6 +140,8 @@ def describe_faults(split: str, faults: Faults) -> list[str]:
         "trained on",
         "without answer": "{questions} of {split} {have} no answer and {are} left out: every question of the task "
         "has one",
+        "unlabelled": "{questions} of {split} {have} no list of answers and {are} left out: write an empty one where "
+        "there is no answer",
     }
     return [_agree(text, faults[kind], split) for kind, text in sentences.items() if faults[kind]]
 
@@ -171,6 +182,7 @@ def _repair(example: SpanExample, faults: Faults) -> SpanExample:
     faults["blank"] += not example.question.strip()
     faults["empty"] += not example.context.strip()
     faults["contradictory"] += example.contradicts_itself
+    faults["unlabelled"] += example.answers is None
     faults["unmarked"] += example.answers == () and not example.impossible
     if not example.answers:
         return example
