@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.formats.saved_datasets import CLASSES, TEXT, reviews, save
 from tests.formats.saved_datasets import saved as saved
@@ -120,6 +121,34 @@ def test_a_damaged_dataset_is_an_error(spoil: Any, message: str, saved: Path) ->
         guess(saved)
     assert caught.value.exit_code == BAD_DATA
     assert "\n" not in str(caught.value)
+
+
+def test_offsets_of_texts_beyond_their_data_are_an_error(tmp_path: Path) -> None:
+    """pyarrow reads them without a look at what they are: the process would end, or a text have other memory in it."""
+    arrow = pytest.importorskip("pyarrow")
+    offsets = arrow.py_buffer(np.array([0, 5, 2], dtype=np.int32))
+    texts = arrow.Array.from_buffers(arrow.string(), 2, [None, offsets, arrow.py_buffer(b"some words")])
+    folder = save(tmp_path / "d", {"text": texts}, {"text": TEXT})
+    with pytest.raises(BertkitError, match=r"data-00000-of-00001\.arrow, row 1: cannot be read") as caught:
+        list(Table(folder).rows("text"))
+    assert caught.value.exit_code == BAD_DATA
+
+
+@pytest.mark.parametrize(("number", "kind"), [(10**9, "date32"), (2**50, "timestamp[s]")])
+def test_a_date_that_python_lacks_is_an_error(number: int, kind: str, tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    dates = arrow.array([number], arrow.type_for_alias(kind))
+    parquet.write_table(arrow.table({"day": dates}), tmp_path / "t.parquet")
+    with pytest.raises(BertkitError, match=r"t\.parquet, row 1: cannot be read \("):
+        list(Table(tmp_path / "t.parquet").rows("day"))
+
+
+def test_the_name_of_a_column_hides_no_bomb(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "t.parquet"
+    parquet.write_table(arrow.table({"review.text": ["x" * 20_000_000]}), path, compression="zstd")
+    with pytest.raises(BertkitError, match="unpacks to more than"):
+        list(Table(path).rows("review.text"))
 
 
 @pytest.mark.parametrize("features", [7, "x", [[]], None])

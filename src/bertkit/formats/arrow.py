@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bertkit.errors import data_error
+from bertkit.errors import BertkitError, data_error
 from bertkit.formats.compression import check_unpacked
 from bertkit.optional import require
 from bertkit.storage.atomic import read_object
@@ -25,6 +25,10 @@ _Converter = Callable[[object], object]
 
 _ROWS_AT_ONCE = 1024
 _TEXT_TYPES = ("string", "large_string", "string_view")
+
+_DAMAGE = (OSError, ValueError, ArithmeticError, LookupError, TypeError, NotImplementedError)
+"""What pyarrow raises for damaged files, and for values that Python does not have, such as a date in the year 100,000.
+"""
 
 
 def require_parquet(purpose: str) -> tuple[ModuleType, ModuleType]:
@@ -43,7 +47,8 @@ def unpacked_size(metadata: Any, columns: Sequence[str]) -> int:
     """The bytes that ``columns`` (their first levels) have in a Parquet file, as it declares them, uncompressed."""
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
     chunks = (group.column(number) for group in groups for number in range(group.num_columns))
-    return sum(each.total_uncompressed_size for each in chunks if each.path_in_schema.partition(".")[0] in columns)
+    starts = tuple(f"{column}." for column in columns)  # a name may have points, and so have the paths below it
+    return sum(each.total_uncompressed_size for each in chunks if f"{each.path_in_schema}.".startswith(starts))
 
 
 def text_columns(schema: Any) -> list[str]:
@@ -71,7 +76,7 @@ def parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Values]:
                 for row in _rows(batch, columns, converters):
                     number += 1
                     yield row
-        except (OSError, ValueError) as error:
+        except _DAMAGE as error:
             raise data_error(f"{path}, row {number + 1:,}: cannot be read ({error}).") from error
 
 
@@ -113,10 +118,11 @@ def dataset_rows(folder: Path, columns: Sequence[str]) -> Iterator[Values]:
         with _open_stream(file) as stream:
             try:
                 for batch in stream:
+                    batch.validate(full=True)  # an offset beyond the end of the data would end the process
                     for row in _rows(batch, columns, converters):
                         number += 1
                         yield row
-            except (OSError, ValueError) as error:
+            except _DAMAGE as error:
                 raise data_error(f"{file}, row {number + 1:,}: cannot be read ({error}).") from error
 
 
@@ -219,26 +225,28 @@ def _class_name(value: object, names: Sequence[str], source: Path | str) -> str 
 def _open_parquet(path: Path, **options: object) -> Iterator[Any]:
     parquet = _pyarrow("parquet", path)
     try:
-        file = parquet.ParquetFile(path, **options)
+        with parquet.ParquetFile(path, **options) as file:
+            yield file
+    except BertkitError:
+        raise
     except FileNotFoundError as error:
         raise data_error(f"{path} does not exist.") from error
-    except (OSError, ValueError) as error:
+    except _DAMAGE as error:
         raise data_error(f"{path} is not a readable Parquet file: {str(error).rstrip('.')}.") from error
-    with file:
-        yield file
 
 
 @contextmanager
 def _open_stream(path: Path) -> Iterator[Any]:
     ipc = _pyarrow("ipc", path)
     try:
-        reader = ipc.open_stream(_pyarrow("lib", path).memory_map(str(path)))
+        with ipc.open_stream(_pyarrow("lib", path).memory_map(str(path))) as reader:
+            yield reader
+    except BertkitError:
+        raise
     except FileNotFoundError as error:
         raise data_error(f"{path} does not exist.") from error
-    except (OSError, ValueError) as error:
+    except _DAMAGE as error:
         raise data_error(f"{path} is not a readable Arrow file: {error}.") from error
-    with reader:
-        yield reader
 
 
 def _pyarrow(module: str, path: Path) -> ModuleType:
