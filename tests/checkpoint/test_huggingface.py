@@ -205,6 +205,13 @@ def test_integer_weights_are_an_error(hf_folder: Path) -> None:
         ModelFolder.open(hf_folder).load_encoder()
 
 
+def test_numbers_of_4_bits_are_an_error(hf_folder: Path) -> None:
+    packed = torch.zeros(14, 14, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    rewrite(hf_folder, **{"bert.pooler.dense.weight": packed})
+    with pytest.raises(BertkitError, match=r"pooler\.dense\.weight is in float4_e2m1fn_x2; convert it to float32\.$"):
+        ModelFolder.open(hf_folder).load_encoder()
+
+
 @pytest.mark.parametrize(
     ("layers", "message"),
     [

@@ -125,6 +125,7 @@ PLACE = {"shard": 0, "offset": 0, "size": 16, "checksum": 0}
         (make_entry(1, [2**64 - 1], **PLACE), r"a tensor of the shape .* has 16 bytes"),  # -1, for unknown
         (make_entry(1, [5], **PLACE), r"a tensor of the shape \(5,\) has 16 bytes"),
         (make_entry(1, [1] * 9, **PLACE), "a tensor has 9 dimensions"),
+        (make_entry(1, [0, 2**63], shard=0, offset=0, size=0, checksum=0), r"a tensor has the shape \(0, 9223"),
         (make_entry(1, [4], **PLACE) + field(7, field(1, 1)), "it has tensors in slices"),
         (make_entry(1, [4], shard=1, offset=0, size=16, checksum=0), "it names data file 2 of 1"),
         (b"\x80" * 99, "a number has no end"),

@@ -90,6 +90,19 @@ def test_a_damaged_file_of_torch_is_an_error(tmp_path: Path, content: bytes) -> 
     assert "weights_only" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("place", "value"), [(46, 0xFF), (6, 99)])
+def test_a_flipped_byte_in_the_directory_of_a_zip_is_an_error(tmp_path: Path, place: int, value: int) -> None:
+    """A name that is not UTF-8, and a version of the format that zipfile does not know."""
+    torch.save(TENSORS, tmp_path / PICKLED)
+    content = bytearray((tmp_path / PICKLED).read_bytes())
+    entry = content.find(b"PK\x01\x02")
+    content[entry + 9] |= 0x08  # the names are UTF-8
+    content[entry + place] = value
+    (tmp_path / PICKLED).write_bytes(content)
+    with pytest.raises(BertkitError, match=r"pytorch_model\.bin is damaged: "):
+        read_weights(tmp_path)
+
+
 def test_a_folder_without_weights_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"has no weights: neither model\.safetensors nor pytorch_model\.bin"):
         read_weights(tmp_path)

@@ -61,11 +61,19 @@ def normalize_state_dict(spec: HuggingFaceSpec, tensors: Mapping[str, Tensor], s
             continue
         if current in normalized:
             raise data_error(f"{source} holds {current} twice, once as {name}.")
-        normalized[current] = tensor.float() if tensor.is_floating_point() else tensor
+        normalized[current] = _to_float32(tensor, f"{source}: {name}")
     for copy, original in _tied(spec).items():
         if copy in normalized and torch.equal(normalized[copy], normalized.setdefault(original, normalized[copy])):
             del normalized[copy]
     return normalized
+
+
+def _to_float32(tensor: Tensor, place: str) -> Tensor:
+    """Floating-point numbers in float32; others as they are."""
+    try:
+        return tensor.float() if tensor.is_floating_point() else tensor
+    except NotImplementedError as error:  # torch has 4-bit numbers, and no conversion of them
+        raise data_error(f"{place} is in {str(tensor.dtype).removeprefix('torch.')}; convert it to float32.") from error
 
 
 def encoder_from_hf(encoder: Encoder, tensors: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:

@@ -25,6 +25,7 @@ MOST_INDEX_BYTES = 4_000_000
 """The largest index that is read. That of BERT-large with the moments of its optimizer has 0.1 MB."""
 
 _MOST_DIMENSIONS = 8
+_SIZE_LIMIT = 2**63
 _STRING = 7
 _DTYPES = {
     1: torch.float32,
@@ -136,6 +137,8 @@ def _read_entry(message: Message) -> Entry:
     dtype = _DTYPES.get(entry.dtype)
     if dtype is not None and math.prod(entry.shape) * dtype.itemsize != entry.size:
         raise ValueError(f"a tensor of the shape {entry.shape} has {entry.size:,} bytes")
+    if max(entry.shape, default=0) >= _SIZE_LIMIT:  # beside a size of 0
+        raise ValueError(f"a tensor has the shape {entry.shape}")
     return entry
 
 

@@ -41,8 +41,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except FileNotFoundError as error:
         raise data_error(f"{path} is missing.") from error
-    except (SafetensorError, OSError, ValueError) as error:
-        raise data_error(f"{path} is not a complete safetensors file: {error}.") from error
+    except (SafetensorError, OSError, ValueError, TypeError) as error:  # a size beyond 2^63 is a TypeError of torch
+        reason = str(error).partition("\n")[0]  # torch adds where in its own code
+        raise data_error(f"{path} is not a complete safetensors file: {reason}.") from error
 
 
 def is_finite(tensor: Tensor) -> bool:

@@ -125,7 +125,7 @@ def _unpacked_size(path: Path) -> int:
                 return 0
         with zipfile.ZipFile(path) as archive:
             return sum(member.file_size for member in archive.infolist())
-    except (zipfile.BadZipFile, OSError) as error:
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:  # names, versions of the format
         raise data_error(f"{path} is damaged: {error}.") from error
 
 

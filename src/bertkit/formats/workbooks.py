@@ -18,8 +18,12 @@ from bertkit.optional import require
 _FIRST_ROWS = 100
 """A sheet with nothing in so many rows is empty."""
 
-_DAMAGE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, SyntaxError, ValueError, LookupError, TypeError)
-"""What openpyxl raises for a file that is no workbook, or a damaged one; XML that cannot be parsed is a SyntaxError."""
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, OSError, EOFError, SyntaxError, ValueError, LookupError, TypeError),
+    RuntimeError,
+)
+"""What openpyxl and zipfile raise for a file that is no workbook, or a damaged one: XML that cannot be parsed is a
+SyntaxError, and a part that seems to be encrypted or compressed in another way a RuntimeError."""
 
 
 def is_workbook(path: Path) -> bool:
