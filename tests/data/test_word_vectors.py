@@ -64,6 +64,8 @@ def test_a_compressed_file_is_read(glove: Path) -> None:
     ("content", "message"),
     [
         (b"the 1 2 3\nmill 1 2\n", "line 2: has 2 numbers, the first line 3"),
+        (b"the 1 2 3 4\nmill 1 2 3\n", "line 2: has 3 numbers, the first line 4"),
+        (b"the 1 2 3 4 5 6 7 8\nmill 1 2 3 4 5\n", "line 2: has 5 numbers, the first line 8"),
         (b"the\n", "line 1: has no numbers"),
         (b"the 1 2\nmill 1 x\n", "line 2: 'x' is not a number"),
         (b"the 1 nan\n", "line 1: a number is not finite"),

@@ -41,10 +41,11 @@ def read(*pages: str, size: int = 10**9) -> list[str]:
         ('{| class="x"\n|-\n| cell\n|}\nA.', "A."),
         ("One.\n== History ==\nTwo.\n* first\n* second", "One.\n\nHistory\n\nTwo.\n\nfirst\n\nsecond"),
         ("[http://x.org more] and http://x.org H<sub>2</sub>O &amp; x&nbsp;y", "more and  H2O & x\xa0y"),
+        ("half a character: &#xD800; &#55357;", "half a character: \ufffd \ufffd"),
         ("__NOTOC__<nowiki>[[x]]</nowiki> <math>x^2</math>y", "[[x]] y"),
         ("{{unclosed [[also", "{{unclosed [[also"),
     ],
-    ids=["links", "footnotes", "files", "tables", "headings", "entities", "nowiki", "broken"],
+    ids=["links", "footnotes", "files", "tables", "headings", "entities", "surrogates", "nowiki", "broken"],
 )
 def test_markup_is_removed(wiki_text: str, text: str) -> None:
     assert read(page(wiki_text)) == [text]

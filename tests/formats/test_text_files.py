@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,16 @@ def test_other_files_are_refused_with_what_to_do(tmp_path: Path, name: str, advi
     with pytest.raises(BertkitError, match=advice) as caught:
         kind_of(touch(tmp_path / name))
     assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_a_name_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9.txt")
+    try:
+        (tmp_path / name).write_text("Some words.")
+    except OSError:
+        pytest.skip("this file system has no such names")
+    with pytest.raises(BertkitError, match=r"has a name that is not UTF-8, which no record can hold\. Rename it\.$"):
+        kind_of(find_text_files([tmp_path]).files[0])
 
 
 def test_a_folder_is_its_text_files_in_sorted_order(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def read_vectors(path: Path, words: Sequence[str]) -> WordVectors:
             continue
         # Without such a header the first line sets the number of values.
         width = width or len(fields) - 1
-        word = " ".join(fields[: len(fields) - width])
+        word = " ".join(fields[: max(0, len(fields) - width)])
         if not width or not word:
             problem = f"has {len(fields) - 1} numbers, the first line {width}" if width else "has no numbers"
             raise data_error(f"{path}, line {number:,}: {problem}. A line must be a word and its vector, with spaces.")

@@ -7,6 +7,7 @@ is read here.
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -136,7 +137,7 @@ def _texts(nodes: Any, code: Any, dropped_prefixes: set[str]) -> Iterator[str]:
             if node.title is not None:
                 yield from _texts(nodes, node.title, dropped_prefixes)
         elif isinstance(node, nodes.HTMLEntity):
-            yield str(node.normalize())
+            yield html.unescape(str(node))  # as HTML has it: half a character, &#xD800;, is U+FFFD
         elif isinstance(node, nodes.Tag):
             yield from _texts_of_tag(nodes, node, dropped_prefixes)
 

@@ -39,6 +39,9 @@ _CONVERTERS = {
 _WIKI_EXTRACTOR_NAME = re.compile(r"wiki_\d+")
 """The only files without a suffix that are read from a folder, where others are licences and programs."""
 
+_NOT_UTF_8 = re.compile("[\udc80-\udcff]")
+"""How Python spells the bytes of a name that are not UTF-8."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TextFiles:
@@ -87,6 +90,8 @@ def kind_of(path: Path) -> TextKind:
         )
     if suffix not in _KINDS:
         raise usage_error(f"{path} is not a file of text. {_READABLE}")
+    if _NOT_UTF_8.search(str(path)):
+        raise usage_error(f"{path} has a name that is not UTF-8, which no record can hold. Rename it.")
     if path.is_dir():
         raise usage_error(f"{path} is a folder; name the files inside it.")
     # Checked before the work starts, so that a misspelt name does not end it after an hour.
