@@ -98,12 +98,17 @@ def test_a_folder_is_removed(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"{} x"])
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"{} x", rb'["\ud800"]'])
 def test_the_error_of_broken_json_names_the_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run.json").write_bytes(content)
     with pytest.raises(BertkitError, match=r"run\.json is not readable JSON") as caught:
         read_json(tmp_path / "run.json")
     assert caught.value.exit_code == 3
+
+
+def test_a_character_that_json_spells_in_two_halves_is_read(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes(rb'["\ud83d\ude00"]')
+    assert read_json(tmp_path / "run.json") == ["\U0001f600"]
 
 
 def test_the_error_of_missing_json_and_of_a_folder_in_its_place(tmp_path: Path) -> None:

@@ -79,6 +79,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"model": {**description()["model"], "max_input_chars_per_word": 10**9}},
         "max_input_chars_per_word is 1,000,000,000",
     ),
+    "a rule that panics": ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": ""}}, "is not a tokenizer"),
+    "a rule that panics at a text": ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, "is not a tokenizer"),
     "an unknown rule": ({"normalizer": {"type": "Loop"}}, "is not a tokenizer"),
     "a rule that is a list": ({"normalizer": [[]]}, "a rule that is no object"),
     "a pattern that is a number": (
@@ -94,6 +96,13 @@ def test_rules_without_bounds_are_refused(name: str) -> None:
     with pytest.raises(BertkitError, match=message) as caught:
         build_backend(description(**parts), "t.json")
     assert str(caught.value).startswith("t.json")
+
+
+def test_texts_are_neither_truncated_nor_padded() -> None:
+    limit = {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}
+    padding = {"strategy": {"Fixed": 9}, "direction": "Right", "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"}
+    backend = build_backend(description(truncation=limit, padding={**padding, "pad_to_multiple_of": None}), "t.json")
+    assert backend.encode("a b a", add_special_tokens=False).tokens == ["a", "b", "a"]
 
 
 def test_the_unknown_token_is_in_the_vocabulary_of_the_model() -> None:

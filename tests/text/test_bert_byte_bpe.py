@@ -87,6 +87,17 @@ def test_tokens_that_another_file_adds_are_saved(folder: Path, tmp_path: Path, s
     assert plain.fingerprint != ours.fingerprint == again.fingerprint == BertByteBPE.load(folder).fingerprint
 
 
+def test_truncation_and_padding_of_a_file_are_not_saved(folder: Path, tmp_path: Path) -> None:
+    """``prepare`` encodes with the saved file, and would lose the rest of every text."""
+    content = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    content["truncation"] = {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0}
+    (folder / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    BertByteBPE.load(folder).save(tmp_path / "saved")
+    saved = json.loads((tmp_path / "saved" / "tokenizer.json").read_text(encoding="utf-8"))
+    assert saved["truncation"] is None
+    assert saved["padding"] is None
+
+
 def test_a_file_without_a_normalizer_has_a_fingerprint(folder: Path) -> None:
     content = json.loads((folder / "tokenizer.json").read_text())
     del content["normalizer"]

@@ -24,6 +24,9 @@ from bertkit.storage.json_text import parse_json
 
 TEMPORARY_PREFIX = ".bertkit-tmp-"
 BACKUP_PREFIX = ".bertkit-old-"
+_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
+"""How JSON spells one; two of them may be a whole character."""
+
 _TEMPORARY_NAME = re.compile(re.escape(TEMPORARY_PREFIX) + r"\d+-.+", re.DOTALL)
 
 
@@ -101,9 +104,16 @@ def write_json(path: Path, value: object) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file; a missing or broken one is an error that names it."""
+    """Read a JSON file; a missing or broken one is an error that names it.
+
+    So is one with half a character, which JSON can spell and neither a file nor the libraries can hold.
+    """
     try:
-        return parse_json(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        value = parse_json(text)
+        if _HALF_CHARACTER.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
     except FileNotFoundError as error:
         raise data_error(f"{path} is missing.") from error
     except (OSError, ValueError) as error:  # bad UTF-8 and bad JSON are ValueErrors

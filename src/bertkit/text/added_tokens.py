@@ -7,6 +7,7 @@ and the lists of further special tokens in ``tokenizer_config.json`` or ``specia
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ SPECIAL = "special_tokens_map.json"
 
 _DECODER = "added_tokens_decoder"
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+_ID = re.compile(r"[0-9]{1,10}")
 _PASSED_ON = ("padding_side", "truncation_side")
 
 # transformers 5 reads both keys. Versions before it fail on a list of extra_special_tokens, and on a mapping of
@@ -141,7 +143,7 @@ def _list(value: object) -> Iterable[object]:
 def _by_id(decoder: object) -> list[object]:
     """The tokens of an object of id -> token, in the order of the ids."""
     content = decoder if isinstance(decoder, dict) else {}
-    return [content[id] for id in sorted(filter(str.isdecimal, content), key=int)]
+    return [content[id] for id in sorted(filter(_ID.fullmatch, content), key=int)]
 
 
 def _in_order(ids: Mapping[str, object]) -> list[str]:

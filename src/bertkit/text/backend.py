@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import msgspec
 from tokenizers import Tokenizer
@@ -36,19 +37,32 @@ _REPEATED_GROUP = re.compile(r"\)(?:[*+]|\{)")
 def build_backend(description: Mapping[str, object], source: object) -> Tokenizer:
     """The library's tokenizer from the content of a ``tokenizer.json``; ``source`` names the file in errors.
 
-    Raises a data error for rules that need more than the limits above, and for a model whose unknown token is not in
-    its own vocabulary: that would fail at the first unknown word of a text.
+    It neither truncates nor pads, as files that were saved after a training with transformers may say.
+
+    Raises a data error for rules that need more than the limits above or fail at any text, and for a model whose
+    unknown token is not in its own vocabulary: that would fail at the first unknown word of a text.
     """
     for problem in _problems(description):
         raise data_error(f"{source}: {problem}: it may be made to fill memory or time.")
-    try:
-        backend = Tokenizer.from_buffer(msgspec.json.encode(description))
-    except Exception as error:  # the library raises nothing narrower
-        raise data_error(f"{source} is not a tokenizer: {error}.") from error
+    with _panics_explained(source):
+        backend = Tokenizer.from_buffer(msgspec.json.encode({**description, "truncation": None, "padding": None}))
     unknown = getattr(backend.model, "unk_token", None)  # a Unigram model has a number
     if unknown is not None and backend.model.token_to_id(unknown) is None:
         raise data_error(f'{source}: the unknown token "{unknown}" is not in the vocabulary of its model.')
+    with _panics_explained(source):
+        backend.encode("a b", add_special_tokens=False)
     return backend
+
+
+@contextmanager
+def _panics_explained(source: object) -> Iterator[None]:
+    """Turn any error of the library into a data error; a panic of Rust is no Exception."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        raise data_error(f"{source} is not a tokenizer: {error}.") from error
 
 
 def list_rules(part: object) -> Iterator[object]:

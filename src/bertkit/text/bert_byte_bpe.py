@@ -31,12 +31,10 @@ class BertByteBPE(BaseTokenizer):
     def __init__(self, description: Description, source: str, added: AddedTokens | None = None) -> None:
         listed = AddedTokens.unmark(description.get("added_tokens"), BertSpecialTokens())
         backend = build_backend({**description, "added_tokens": listed}, source)
-        backend.no_padding()
-        backend.no_truncation()
         # It would add special tokens, which bertkit adds itself; this one excludes spaces from offsets.
         backend.post_processor = processors.ByteLevel(trim_offsets=True)
         super().__init__(backend, BertSpecialTokens(), model="ModernBERT", source=source, added=added)
-        self._description = description
+        self._description: Description = {**description, "truncation": None, "padding": None}
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.tokens_to_ids(BertSpecialTokens())
         self.start_id, self.between_ids, self.end_id = self.cls_id, [self.sep_id], self.sep_id
 
@@ -56,8 +54,8 @@ class BertByteBPE(BaseTokenizer):
         return cls(description, str(file), added)
 
     def save(self, folder: Path) -> None:
-        """Write ``tokenizer.json`` as it was read, with all added tokens, and its configuration; Hugging Face reads
-        them."""
+        """Write ``tokenizer.json`` as it was read, with all added tokens and without truncation or padding, and its
+        configuration; Hugging Face reads them."""
         specials = {f"{name}_token": token for name, token in BertSpecialTokens()._asdict().items()}
         inputs = ["input_ids", "attention_mask"]
         config = {**specials, "model_input_names": inputs, "tokenizer_class": "PreTrainedTokenizerFast"}

@@ -57,6 +57,8 @@ class Description(TypedDict, total=False):
     pre_tokenizer: dict[str, object] | None
     model: ModelDescription
     added_tokens: list[AddedTokenDescription]
+    truncation: dict[str, object] | None
+    padding: dict[str, object] | None
 
 
 def read_config(folder: Path) -> Mapping[str, object]:

@@ -155,11 +155,7 @@ def _read_tokenizer_json(
         _apply_flags(description.get("normalizer"), config)
     listed = description.get("added_tokens")
     description["added_tokens"] = AddedTokens.unmark(listed, specials)
-    backend = build_backend(description, file)
-    # Files saved after training with transformers may pad and truncate to a fixed length; collate does that here.
-    backend.no_padding()
-    backend.no_truncation()
-    return backend, listed
+    return build_backend(description, file), listed
 
 
 def _apply_flags(normalizer: object, config: Mapping[str, object]) -> None:
