@@ -51,6 +51,17 @@ def test_a_second_process_is_refused_while_the_first_writes(workspace: Path, tmp
     assert not list((tmp_path / "new").glob(".*"))
 
 
+def test_a_model_does_not_replace_the_current_folder(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for write in (partial(api.export, to="huggingface"), api.import_):
+        with pytest.raises(BertkitError, match=r"^\. would be replaced as a whole, and you are in it"):
+            write(workspace / "tuned", output=Path(), progress="quiet")
+    with pytest.raises(BertkitError, match=r"^\. would be replaced as a whole, and you are in it"):
+        api.load(workspace / "tuned").save(Path())
+
+
 def test_a_model_is_not_written_over_itself(workspace: Path) -> None:
     with pytest.raises(BertkitError, match="is the input"):
         api.import_(workspace / "run", output=workspace / "run" / "model", overwrite=True, progress="quiet")

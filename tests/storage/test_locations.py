@@ -97,6 +97,13 @@ def test_nothing_is_suggested_where_nothing_is_similar(here: Path) -> None:
     assert list_paths([]) == ""
 
 
+def test_a_broken_link_is_not_suggested_for_itself(here: Path) -> None:
+    (here / "gone.txt").symlink_to("nowhere.txt")
+    with pytest.raises(BertkitError, match=r"no file at .*gone\.txt\.") as caught:
+        require_files([here / "gone.txt"])
+    assert "gone.txt?" not in str(caught.value)
+
+
 def test_a_long_list_is_cut() -> None:
     assert list_paths([Path(f"r{number}") for number in range(7)]) == " There are: r0, r1, r2, r3, r4, ...."
 

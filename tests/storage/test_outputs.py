@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.storage.outputs import check_output, locked_output, locked_partial, open_output_folder, partial_path
+from bertkit.storage.outputs import (
+    check_output,
+    locked_output,
+    locked_partial,
+    open_output_folder,
+    partial_path,
+    resolve_output,
+)
 
 
 def test_a_new_output_is_accepted(tmp_path: Path) -> None:
@@ -47,6 +54,21 @@ def test_a_folder_is_made_unless_it_has_one_of_the_files(tmp_path: Path) -> None
     with pytest.raises(BertkitError, match="x exists"):
         open_output_folder(folder, ["x"])
     open_output_folder(folder, ["x"], overwrite=True)
+
+
+def test_a_folder_that_is_replaced_is_not_the_current_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    for above in (Path(), Path(".."), tmp_path, Path("/")):
+        with pytest.raises(BertkitError, match=r"would be replaced as a whole, and you are in it\. Choose a new -o"):
+            resolve_output(above)
+    assert resolve_output(Path("new")) == tmp_path.resolve() / "inner" / "new"
+
+
+def test_a_link_that_leads_to_itself_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(BertkitError, match=r"cannot write to .*loop: .*loop.*Choose another -o folder"):
+        open_output_folder(resolve_output(tmp_path / "loop"), ["a.json"])
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

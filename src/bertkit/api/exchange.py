@@ -15,7 +15,7 @@ from bertkit.evaluation.onnx_export import export_onnx
 from bertkit.inference.conversion import Conversion, convert, convert_to_sentence_transformers
 from bertkit.options.exchange import ExportOptions, ImportOptions
 from bertkit.report.progress import Progress
-from bertkit.storage.outputs import check_output, locked_output
+from bertkit.storage.outputs import check_output, locked_output, resolve_output
 
 Writer = Callable[[ModelFolder, Path], Conversion]
 """Writes a model into a new folder."""
@@ -52,7 +52,7 @@ def _write(folder: ModelFolder, write: Writer, options: ImportOptions | ExportOp
     if output.exists() and output.samefile(folder.path):
         raise usage_error(f"{output} is the input. Choose another -o folder.")
     check_output(output / CONFIG, overwrite=options.overwrite)  # save_model makes the folder, once the model is loaded
-    with Progress(options.progress) as bar, locked_output(output.resolve()):
+    with Progress(options.progress) as bar, locked_output(resolve_output(output)):
         check_output(output / CONFIG, overwrite=options.overwrite)  # another process may have finished since
         bar.say(f"converting {folder.path}")
         return write(folder, output)

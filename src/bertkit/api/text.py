@@ -30,7 +30,7 @@ from bertkit.options.text import (
 from bertkit.report.progress import Progress
 from bertkit.results import Result, Results
 from bertkit.storage.atomic import restore_folder
-from bertkit.storage.outputs import locked_output, open_output_folder
+from bertkit.storage.outputs import locked_output, open_output_folder, resolve_output
 from bertkit.storage.remote import RemotePath, to_path
 from bertkit.text import bpe, byte_bpe, loading, wordpiece, words
 from bertkit.text.comparison import TokenizerFit, compare_tokenizers
@@ -67,7 +67,7 @@ def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
         )
     for file in found.files:
         kind_of(file)  # an error now leaves no empty folder
-    output = Path(options.output).resolve()
+    output = resolve_output(Path(options.output))
     restore_folder(output)
     open_output_folder(output, FILES, overwrite=options.overwrite)
     if others := {path.name for path in output.iterdir()} - {*FILES, CHECKSUMS}:

@@ -125,4 +125,4 @@ def _reads_from_folder(path: Path) -> bool:
 def _suggest_name(path: Path) -> str:
     if not path.parent.is_dir():
         return f" There is no folder {path.parent} either."
-    return did_you_mean(path.name, [each.name for each in path.parent.iterdir()])
+    return did_you_mean(path.name, [each.name for each in path.parent.iterdir() if each != path])

@@ -35,6 +35,7 @@ from bertkit.inference.texts import PlainTexts, check_plain_texts
 from bertkit.machine.device import default_device
 from bertkit.nn.text_pooling import Pooling
 from bertkit.options.job import InferencePrecision
+from bertkit.storage.outputs import resolve_output
 
 OtherLibrary = Literal["huggingface", "sentence-transformers"]
 """For which library ``save`` writes a model."""
@@ -151,6 +152,7 @@ class EncoderPipeline:
         if to not in get_args(OtherLibrary):
             raise usage_error(f"to is {to}; it must be {' or '.join(get_args(OtherLibrary))}. bertkit.export has more.")
         output = Path(folder)
+        resolve_output(output)
         if output.exists() and output.samefile(self.folder):
             raise usage_error(f"{output} is the folder of this model. Choose another.")
         if (output / CONFIG).exists() and not overwrite:

@@ -104,7 +104,8 @@ def list_paths(paths: Sequence[Path]) -> str:
 
 def suggest_path(path: Path) -> str:
     """`` Did you mean PATH?`` with the most similar name in the same folder; empty if there is none."""
-    return did_you_mean(str(path), map(str, path.parent.glob("*"))).replace('"', "")
+    others = (str(each) for each in path.parent.glob("*") if each != path)  # a broken link has the name itself
+    return did_you_mean(str(path), others).replace('"', "")
 
 
 def refuse_lfs_pointers(paths: Iterable[Path]) -> None:

@@ -40,6 +40,22 @@ def open_output_folder(folder: Path, names: Iterable[str], *, overwrite: bool = 
     require_writable(folder)
 
 
+def resolve_output(folder: Path) -> Path:
+    """The absolute path of a folder that is written as a whole, in place of what is there.
+
+    Raises a usage error for the folder that this process is in, and for those above it: after the replacement it would
+    be in one that is deleted.
+    """
+    try:
+        output = folder.resolve()
+        is_above = Path.cwd().is_relative_to(output)
+    except (OSError, RuntimeError) as error:  # Python 3.11 raises a RuntimeError for a link that leads to itself
+        raise usage_error(f"cannot write to {folder}: {error}. Choose another -o folder.") from error
+    if is_above:
+        raise usage_error(f"{folder} would be replaced as a whole, and you are in it. Choose a new -o folder.")
+    return output
+
+
 def require_writable(folder: Path) -> None:
     """Raise a usage error if this process may not make files in ``folder``."""
     if not os.access(folder, os.W_OK | os.X_OK):
