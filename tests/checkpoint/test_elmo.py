@@ -141,6 +141,24 @@ def test_an_hdf5_file_is_converted_to_a_model_folder(tmp_path: Path) -> None:
         bilm.convert(options, tmp_path / "weights.hdf5", words=train(["a b"], word_length=9), output=tmp_path / "b")
 
 
+@pytest.mark.parametrize("kind", ["group", "texts", "link", "empty", "row"])
+def test_what_is_no_array_of_numbers_is_an_error(kind: str, tmp_path: Path) -> None:
+    h5py = importlib.import_module("h5py")
+    with h5py.File(tmp_path / "weights.hdf5", "w") as file:
+        if kind == "group":
+            file.create_group("char_embed")
+        else:
+            contents = {
+                "texts": np.array([b"a", b"b"]),
+                "link": h5py.ExternalLink("nowhere.hdf5", "/x"),
+                "empty": h5py.Empty("f"),
+                "row": np.zeros(9),
+            }
+            file["char_embed"] = contents[kind]
+    with pytest.raises(BertkitError, match=r"^the weights.* char_embed"):
+        bilm.load(write(tmp_path), tmp_path / "weights.hdf5")
+
+
 def test_errors_of_a_file_that_is_not_hdf5_and_of_missing_h5py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = write(tmp_path)
     with pytest.raises(BertkitError, match=r"options.json cannot be read as HDF5"):

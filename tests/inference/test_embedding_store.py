@@ -68,7 +68,7 @@ def test_a_file_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
             StoredVectors(path)
 
 
-@pytest.mark.parametrize("content", [b"PK\x03\x04" + bytes(60), b"(-7, 5)"])
+@pytest.mark.parametrize("content", [b"PK\x03\x04" + bytes(60), b"(-7, 5)", b"((37, 5"])
 def test_a_file_that_only_looks_like_an_array_is_an_error(tmp_path: Path, content: bytes) -> None:
     path = write_array(tmp_path / "v.npy")
     path.write_bytes(path.read_bytes().replace(b"(37, 5)", content) if content.startswith(b"(") else content)

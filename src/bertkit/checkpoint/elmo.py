@@ -128,13 +128,17 @@ def _read(name: str, shape: torch.Size, weights: PublishedArrays) -> torch.Tenso
     published = HDF5_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
     if published not in weights:
         raise data_error(f"the weights have no {published}, which the options require. Use the two files of one model.")
-    stored: Any = weights[published]
-    declared: tuple[int, ...] = stored.shape  # a file can declare any size in a few bytes: it is checked before reading
-    if math.prod(declared) > shape.numel():
-        raise data_error(f"the weights' {published} has the shape {declared}; the options require {tuple(shape)}.")
-    array = _to_ours(name, np.asarray(stored, dtype=np.float32))
-    if array.shape != shape:
-        raise data_error(f"the weights' {published} has the shape {array.shape}; the options require {tuple(shape)}.")
+    try:
+        stored: Any = weights[published]
+        found = tuple(stored.shape)
+        array = None
+        if math.prod(found) <= shape.numel():  # a file can declare any size in a few bytes
+            array = _to_ours(name, np.asarray(stored, dtype=np.float32))
+            found = array.shape
+    except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:  # a group, texts, a link elsewhere
+        raise data_error(f"the weights' {published} cannot be read as an array of numbers: {error}.") from error
+    if array is None or found != shape:
+        raise data_error(f"the weights' {published} has the shape {found}; the options require {tuple(shape)}.")
     if not np.isfinite(array).all():
         raise data_error(f"the weights' {published} has NaN or infinite numbers. Use another copy of the model.")
     return torch.from_numpy(np.ascontiguousarray(array))

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, Literal
 
 import numpy as np
@@ -199,7 +200,7 @@ def _read_sidecar(path: Path) -> dict[str, Any]:
 def _open_array(path: Path) -> Vectors:
     try:
         array = np.lib.format.open_memmap(path, mode="r")
-    except (OSError, ValueError, EOFError, SyntaxError, OverflowError) as error:
+    except (OSError, ValueError, EOFError, SyntaxError, OverflowError, TokenError) as error:  # its header is Python
         raise data_error(f"{path} is not a complete .npy file: {str(error).rstrip('.')}. {_ADVICE}") from error
     if array.dtype != np.float32 or array.ndim != 2:
         raise data_error(f"{path} is no table of float32 numbers, but {array.dtype} in {array.ndim} dimensions.")
