@@ -27,7 +27,7 @@ def test_an_object_over_several_lines_is_no_line() -> None:
     ("line", "message"),
     [
         ('{"a": {"b": 1, "c": 2, "b": 3}}', 't.json, line 1: more than one field "b". Rename all but one.'),
-        (f'{{"a": {"1" * 5000}}}', "t.json, line 1: a number of more than 4,300 digits. Put it in quotes."),
+        (f'{{"a": {"1" * 5000}}}', "t.json, line 1: not JSON (a number has more than 4,300 digits: put it in quotes)."),
     ],
     ids=["repeated", "long"],
 )

@@ -27,6 +27,11 @@ def test_every_fault_is_a_value_error(text: str | bytes) -> None:
         parse_json(text)
 
 
+def test_a_number_of_too_many_digits_is_explained_without_settings_of_python() -> None:
+    with pytest.raises(ValueError, match=r"^a number has more than 4,300 digits: put it in quotes$"):
+        parse_json("1" * 5000)
+
+
 @pytest.mark.parametrize("text", ["NaN", "[-Infinity]", '{"a": Infinity}'])
 def test_numbers_that_are_not_of_json_are_refused_on_request(text: str) -> None:
     with pytest.raises(ValueError, match="is not a JSON number"):

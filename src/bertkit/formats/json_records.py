@@ -57,7 +57,5 @@ def _parse(text: str, where: str) -> object:
     except RepeatedKeyError as error:
         raise data_error(f"{where}: {error}. Rename all but one.") from error
     except ValueError as error:
-        if "integer string conversion" in str(error):  # Python's words advise about its own settings
-            raise data_error(f"{where}: a number of more than 4,300 digits. Put it in quotes.") from error
         raise data_error(f"{where}: not JSON ({error}).") from error
     return value

@@ -29,6 +29,10 @@ def parse_json(text: str | bytes, *, allow_nan: bool = True, unique_keys: bool =
         )
     except RecursionError as error:
         raise ValueError("its values are nested too deeply") from error
+    except ValueError as error:
+        if "integer string conversion" in str(error):  # Python's words advise about its own settings
+            raise ValueError("a number has more than 4,300 digits: put it in quotes") from error
+        raise
 
 
 def parse_list(text: str) -> Any:
