@@ -31,7 +31,7 @@ def test_the_text_field_is_guessed_or_given() -> None:
     ("line", "message"),
     [
         ("{", "a.jsonl, line 1 is not JSON"),
-        ("[1]", "is a list; an object with a text field is expected"),
+        ("[1]", "line 1 is neither an object with a text field nor a text: write one of them per line"),
         ('{"a": "x", "b": "y"}', "which field is the text"),
         ('{"text": 3, "content": "x", "body": 1}', None),
     ],

@@ -65,7 +65,7 @@ def _parse(place: str, line: str) -> dict[str, object] | str:
     except ValueError as error:
         raise data_error(f"{place} is not JSON that can be read: {error}.") from error
     if not isinstance(record, dict | str):
-        raise data_error(f"{place} is a {type(record).__name__}; an object with a text field is expected.")
+        raise data_error(f"{place} is neither an object with a text field nor a text: write one of them per line.")
     return record
 
 
