@@ -8,7 +8,12 @@ import pytest
 
 from bertkit import api
 from bertkit.evaluation.evaluate import evaluate_model, read_split
-from bertkit.finetuning.cautions import caution_about_answers, caution_about_epochs, caution_about_size
+from bertkit.finetuning.cautions import (
+    caution_about_answers,
+    caution_about_epochs,
+    caution_about_size,
+    caution_about_zero,
+)
 from bertkit.finetuning.results import SeedResult
 from bertkit.inference.pipeline import load
 from bertkit.report.progress import Progress
@@ -47,6 +52,12 @@ def test_one_answer_where_most_are_right_asks_for_weights() -> None:
 
 def test_one_answer_is_right_where_all_gold_answers_are_equal() -> None:
     assert caution_about_answers(["good", "good"], ["good", "good"]) == []
+
+
+def test_a_score_of_zero_says_that_nothing_is_right() -> None:
+    assert caution_about_zero(0.0, "f1")[0].startswith("f1 is 0: nothing that the model finds in dev is right")
+    assert caution_about_zero(0.01, "f1") == caution_about_zero(UNDEFINED, "f1") == []
+    assert caution_about_zero(0.0, "matthews") == [], "a correlation of 0 has a sentence with its answers"
 
 
 def test_the_last_epoch_was_the_best_of_every_seed() -> None:

@@ -16,7 +16,12 @@ from bertkit.evaluation.page import render_page
 from bertkit.evaluation.report import Evaluation, evaluate_predictions
 from bertkit.evaluation.training_facts import read_training_facts
 from bertkit.finetuning.baselines import verdict
-from bertkit.finetuning.cautions import caution_about_answers, caution_about_epochs, caution_about_size
+from bertkit.finetuning.cautions import (
+    caution_about_answers,
+    caution_about_epochs,
+    caution_about_size,
+    caution_about_zero,
+)
 from bertkit.formats.memory_tables import describe_table
 from bertkit.formats.splits import tables_of
 from bertkit.inference.pipeline import Pipeline, task_for
@@ -137,6 +142,7 @@ def _judge(
             *caution_about_answers(
                 [each.label for each in examples], [each.label for each in predictions], labelled.split
             ),
+            *caution_about_zero(evaluation[task.metric], task.metric, labelled.split),
             *caution_about_size(len(examples), task.metric, labelled.split),
             *caution_about_training_file(model, labelled.file),
             *(caution_about_epochs(run.seeds, run.metric) if run else []),

@@ -35,6 +35,13 @@ def caution_about_answers(gold: Sequence[object], predicted: Sequence[object], s
     return [f'the model predicts "{answer}" for every {split} example: it has learned nothing{advice}']
 
 
+def caution_about_zero(score: Score, metric: str, split: str = "dev") -> list[str]:
+    """Nothing is right: a model that tags words finds no entity, as it does after too few steps."""
+    if score != 0 or metric in CORRELATIONS:
+        return []
+    return [f"{metric} is 0: nothing that the model finds in {split} is right; more --epochs or a higher --lr may help"]
+
+
 def caution_about_epochs(seeds: Sequence[SeedResult], metric: str) -> list[str]:
     """More epochs may be better: in its last one every seed was better than in all before. Nothing is said of scores
     that are undefined, or perfect."""

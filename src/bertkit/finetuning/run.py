@@ -10,7 +10,12 @@ from bertkit import config
 from bertkit.checkpoint.model_folder import OTHERS_READ, ModelFolder
 from bertkit.errors import usage_error
 from bertkit.finetuning.card import write_finetuning_card
-from bertkit.finetuning.cautions import caution_about_answers, caution_about_epochs, caution_about_size
+from bertkit.finetuning.cautions import (
+    caution_about_answers,
+    caution_about_epochs,
+    caution_about_size,
+    caution_about_zero,
+)
 from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult, read_seed, summarize_seeds, write_results
@@ -22,6 +27,7 @@ from bertkit.machine.interrupts import Interrupts
 from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder, differing_settings, read_run
+from bertkit.scores import rank_score
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.task_types import FileTask
 
@@ -116,6 +122,7 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     predicted = _predict_classes(data, best)
     warnings = [
         *(caution_about_answers(gold, predicted) if predicted else []),
+        *caution_about_zero(max((each.scores[run.task.metric] for each in results), key=rank_score), run.task.metric),
         *caution_about_size(len(data.dev), run.task.metric),
         *caution_about_epochs(results, run.task.metric),
     ]

@@ -188,7 +188,10 @@ class Table:
                 f"({', '.join(self.columns[:12])}). {self._advise_on_width(len(row.cells))}"
             )
         if not self.form.names and tuple(row.cells) == self.columns:
-            raise data_error(f"{at_line(self.path, row.line)}: the line of column names again. Delete it.")
+            raise data_error(
+                f"{at_line(self.path, row.line)}: the line of column names again. Delete it, or add such a line at the "
+                "top if the first has values."
+            )
 
     def _advise_on_width(self, cells: int) -> str:
         marks = {",": "comma", ";": "semicolon", "|": "bar"}
