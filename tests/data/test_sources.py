@@ -255,7 +255,7 @@ class TestFields:
             ('{"txet": "x"}', r'line 3 has no field "text". Its fields: txet. Did you mean "txet"\?'),
             ('{"text": 7}', 'line 3: field "text" is of type int, not text'),
             ('{"text": "x"', r"line 3 is not JSON: .* at character \d+"),
-            ("[1, 2]", "line 3 is a list"),
+            ("[1, 2]", "line 3 is neither an object with a text field nor a text"),
             ("[" * 99_999, "line 3 is not JSON that can be read"),
             ("9" * 5000, "line 3 is not JSON that can be read"),
             ('{"text": "\\ud83d!"}', r"line 3: \\ud83d is half a character"),
