@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ def test_speeds_and_ratios_are_shown(workspace: Path, capsys: pytest.CaptureFixt
     assert printed.out.startswith("preparing 0.0 MB of text in 1 file on")
     assert "bertkit is faster" in printed.out
     assert "1.00 x" in printed.out
+    assert not re.search(r"\d\.\d{3}", printed.out), "a speed has three digits that mean something"
     assert "round 3 of 3" in printed.err
 
 

@@ -49,7 +49,7 @@ def bench_inference(options: BenchInferenceOptions, *, json: bool, verbosity: Ve
         return
     show_lines([f"{speed.processor}, threads: {speed.threads}, {count_of(speed.texts, 'text')}, {speed.clock}"])
     rows = [
-        (each.system, each.texts_per_second, each.long_texts_per_second, each.one_text_ms, each.cosine)
+        (each.system, *map(_figure, (each.texts_per_second, each.long_texts_per_second, each.one_text_ms)), each.cosine)
         for each in speed.systems
     ]
     show_table(("system", "texts/s", "long texts/s", "one text, ms", "smallest cosine"), rows)
@@ -61,6 +61,11 @@ def _show(speed: SpeedComparison, *, json: bool) -> None:
         show_json(speed)
         return
     show_lines([speed.work, f"{speed.processor}, threads: {speed.threads}, {speed.clock}, rounds: {speed.rounds}"])
-    rows = [(each.system, each.per_second, f"{each.bertkit_is_faster:.2f} x") for each in speed.systems]
+    rows = [(each.system, _figure(each.per_second), f"{each.bertkit_is_faster:.2f} x") for each in speed.systems]
     show_table(("system", f"{speed.unit}/s", "bertkit is faster"), rows)
     show_lines(speed.notes)
+
+
+def _figure(value: float) -> str:
+    """The digits of a measurement that mean something: 1,724, 660, 75.2, 3.99."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
