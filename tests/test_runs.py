@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.errors import BertkitError
+from bertkit.errors import BertkitError, DivergenceError
 from bertkit.runs import FORMAT, RunFolder, differing_settings, environment, read_metrics, read_run
 from bertkit.storage.checksums import write_checked
 
@@ -36,6 +36,16 @@ def test_facts_are_added_to_the_record_and_a_second_run_is_refused(tmp_path: Pat
     assert {"bertkit", "torch", "python"} <= set(record["environment"])
     with RunFolder(tmp_path) as folder, pytest.raises(BertkitError, match="holds a run already"):
         folder.begin({}, kind="pretrain")
+
+
+def test_a_run_that_diverged_has_ended_and_one_that_was_interrupted_has_not(tmp_path: Path) -> None:
+    errors = {"diverged": DivergenceError("the loss is NaN at step 7."), "interrupted": KeyboardInterrupt()}
+    for name, error in errors.items():
+        with pytest.raises(type(error)), RunFolder(tmp_path / name) as folder:
+            folder.begin({}, kind="pretrain")
+            raise error
+    assert read_run(tmp_path / "diverged")["ended"] == "failed: the loss is NaN at step 7."
+    assert read_run(tmp_path / "interrupted")["ended"] is None
 
 
 def test_records_of_repeated_steps_and_a_torn_line_are_dropped(tmp_path: Path) -> None:

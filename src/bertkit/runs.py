@@ -29,7 +29,7 @@ import tokenizers
 import torch
 
 from bertkit._version import __version__
-from bertkit.errors import WRONG_USAGE, BertkitError, data_error, usage_error
+from bertkit.errors import WRONG_USAGE, BertkitError, DivergenceError, data_error, usage_error
 from bertkit.storage.atomic import (
     explain_output,
     explain_writing,
@@ -56,6 +56,10 @@ _CONTENT = (
 
 _HOLDER = re.compile(r"process \d+ on \S+")
 """What ``run.lock`` says of the process that holds it, or that was killed while it did."""
+
+
+FAILED = "failed: "
+"""How ``ended`` begins in the record of a run whose training diverged; it is null where a run was interrupted."""
 
 
 class InUseError(BertkitError):
@@ -118,6 +122,9 @@ class RunFolder:
             if self._log is not None:
                 self._log.close()
         if self.writes:
+            if isinstance(error, DivergenceError) and self.record.exists():
+                with suppress(OSError):
+                    self.note(ended=f"{FAILED}{error}")
             with suppress(OSError):
                 self._holder.write_text("", encoding="utf-8")  # a text that remains there names a killed process
             if error is not None and self._is_new:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from bertkit.config import to_json
 from bertkit.finetuning.results import SeedResult, summarize_seeds
-from bertkit.runs import FORMAT, RunFolder
+from bertkit.runs import FAILED, FORMAT, RunFolder
 from bertkit.scores import UNDEFINED
 from bertkit.storage.atomic import write_json
-from bertkit.sweeps.results import FAILED, PointResult, SweepResult, format_settings, read_point, write_table
+from bertkit.sweeps.results import PointResult, SweepResult, format_settings, read_point, write_table
 
 SETTINGS = {"lr": "1e-3", "batch_size": "13"}
 

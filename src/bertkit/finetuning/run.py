@@ -114,7 +114,7 @@ def _fingerprints(task: FileTask) -> dict[str, list[dict[str, str | int]]]:
 def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> FinetuneResult:
     """Train every seed that is not finished yet, and write the report."""
     run = data.run
-    folder.note(examples={"train": data.num_examples, "dev": len(data.dev)})
+    folder.note(examples={"train": data.num_examples, "dev": len(data.dev)}, ended=None)
     seeds = range(run.first_seed, run.first_seed + run.seeds)
     results = [read_seed(folder, seed) or train_seed(data, seed, folder, interrupts, progress) for seed in seeds]
     gold = [str(example.label) for example in data.dev]

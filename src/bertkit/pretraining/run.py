@@ -107,7 +107,7 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
         with Interrupts(distributed=group.size > 1) as interrupts:
             if folder.writes:
                 folder.delete_records(lambda record: bool(record["step"] > job.state.step))
-                folder.note(**job.identity)
+                folder.note(**job.identity, ended=None)
                 # The last start may have been killed between saving a checkpoint and deleting the oldest.
                 store.prune(folder.checkpoints, run.keep_checkpoints)
             return _train(job, folder, interrupts, progress)

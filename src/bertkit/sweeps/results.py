@@ -10,11 +10,8 @@ from bertkit import config
 from bertkit.finetuning.results import read_results
 from bertkit.report.tables import markdown_table
 from bertkit.results import Result
-from bertkit.runs import read_run
+from bertkit.runs import FAILED, read_run
 from bertkit.storage.atomic import write_json, write_text
-
-FAILED = "failed: "
-"""How ``ended`` begins in the record of a run that failed."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

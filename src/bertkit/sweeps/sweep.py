@@ -29,12 +29,12 @@ from bertkit.machine.interrupts import Interrupted, Interrupts
 from bertkit.report.plots import plot_sweep
 from bertkit.report.progress import Progress
 from bertkit.report.tables import summarize_scores
-from bertkit.runs import InUseError, RunFolder
+from bertkit.runs import FAILED, InUseError, RunFolder
 from bertkit.scheduling import divide_work
 from bertkit.scores import is_defined, rank_score
 from bertkit.storage.atomic import TEMPORARY_PREFIX, remove_folder
 from bertkit.sweeps.optuna_trials import Sampler, Trials, load_optuna
-from bertkit.sweeps.results import FAILED, PointResult, SweepResult, format_settings, read_point, write_table
+from bertkit.sweeps.results import PointResult, SweepResult, format_settings, read_point, write_table
 from bertkit.sweeps.search_space import Axis, Point, check_points, grid_points
 
 
