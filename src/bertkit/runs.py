@@ -123,7 +123,7 @@ class RunFolder:
                 self._log.close()
         if self.writes:
             if isinstance(error, DivergenceError) and self.record.exists():
-                with suppress(OSError):
+                with suppress(OSError, BertkitError):
                     self.note(ended=f"{FAILED}{error}")
             with suppress(OSError):
                 self._holder.write_text("", encoding="utf-8")  # a text that remains there names a killed process

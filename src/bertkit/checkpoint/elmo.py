@@ -131,13 +131,12 @@ def _read(name: str, shape: torch.Size, weights: PublishedArrays) -> torch.Tenso
     try:
         stored: Any = weights[published]
         found = tuple(stored.shape)
-        array = None
         if math.prod(found) <= shape.numel():  # a file can declare any size in a few bytes
             array = _to_ours(name, np.asarray(stored, dtype=np.float32))
             found = array.shape
     except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:  # a group, texts, a link elsewhere
         raise data_error(f"the weights' {published} cannot be read as an array of numbers: {error}.") from error
-    if array is None or found != shape:
+    if found != shape:
         raise data_error(f"the weights' {published} has the shape {found}; the options require {tuple(shape)}.")
     if not np.isfinite(array).all():
         raise data_error(f"the weights' {published} has NaN or infinite numbers. Use another copy of the model.")

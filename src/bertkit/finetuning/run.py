@@ -27,7 +27,6 @@ from bertkit.machine.interrupts import Interrupts
 from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder, differing_settings, read_run
-from bertkit.scores import rank_score
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.task_types import FileTask
 
@@ -117,12 +116,13 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     folder.note(examples={"train": data.num_examples, "dev": len(data.dev)}, ended=None)
     seeds = range(run.first_seed, run.first_seed + run.seeds)
     results = [read_seed(folder, seed) or train_seed(data, seed, folder, interrupts, progress) for seed in seeds]
+    result = summarize_seeds(folder, run.task.metric, results, data.baselines)
     gold = [str(example.label) for example in data.dev]
     best = ModelFolder.open(folder.model)
     predicted = _predict_classes(data, best)
     warnings = [
         *(caution_about_answers(gold, predicted) if predicted else []),
-        *caution_about_zero(max((each.scores[run.task.metric] for each in results), key=rank_score), run.task.metric),
+        *caution_about_zero(result.best.scores[result.metric], result.metric),
         *caution_about_size(len(data.dev), run.task.metric),
         *caution_about_epochs(results, run.task.metric),
     ]
@@ -130,7 +130,7 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
         progress.say(warning)
     if best.metadata.get(OTHERS_READ) == "encoder":
         progress.say(explain_export(run.task))
-    result = replace(summarize_seeds(folder, run.task.metric, results, data.baselines), warnings=warnings)
+    result = replace(result, warnings=warnings)
     if predicted:
         plot_confusion(gold, predicted, run.task.labels, folder.path / "confusion.svg")
     _report(data, folder, result)

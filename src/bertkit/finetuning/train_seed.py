@@ -12,7 +12,7 @@ from bertkit import config
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.contracts import LayerStack, Penalized
 from bertkit.data.batches import batches_in_epoch
-from bertkit.errors import count_of, usage_error
+from bertkit.errors import count_of, usage_error, verb_of
 from bertkit.finetuning.activations import cache_activations
 from bertkit.finetuning.data import FinetuningData
 from bertkit.finetuning.distillation import add_teacher
@@ -96,8 +96,9 @@ def train_seed(
             selection.add(found, trained)
         if interrupts.requested:
             progress.finish()
-            kept = f"; what is finished is kept: {count_of(seed - run.first_seed, 'seed')}"
-            message = f"stopped in seed {seed}{kept}. Continue with the same command."
+            finished = seed - run.first_seed
+            kept = f"{count_of(finished, 'finished seed')} {verb_of(finished, 'is', 'are')} kept"
+            message = f"stopped in seed {seed}; {kept}. Continue with the same command."
             raise Interrupted(interrupts.requested, message)
     progress.finish()
     selection.restore(trained)

@@ -21,7 +21,7 @@ _UNLIMITED_WIDTH = 100_000
 
 
 _NO_NUMBER = ("-", format_score(UNDEFINED))
-"""What stands for a number that is missing or undefined."""
+"""What is shown in place of a number that is missing or undefined."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from bertkit.machine.interrupts import Interrupted, Interrupts
 from bertkit.report.plots import plot_sweep
 from bertkit.report.progress import Progress
 from bertkit.report.tables import summarize_scores
-from bertkit.runs import FAILED, InUseError, RunFolder
+from bertkit.runs import InUseError, RunFolder
 from bertkit.scheduling import divide_work
 from bertkit.scores import is_defined, rank_score
 from bertkit.storage.atomic import TEMPORARY_PREFIX, remove_folder
@@ -151,6 +151,9 @@ class _Worker:
                 self._run(point, folder, interrupts)
         except InUseError:
             return False
+        except DivergenceError as error:  # the record of the run has it: no other process trains this point again
+            self._progress.finish()
+            self._progress.say(f"{point} has failed: {error}")
         with RunFolder(self._folder, wait=True):
             result = self._update_best()
         if result.best is not None:
@@ -166,12 +169,7 @@ class _Worker:
         begin_run(folder, settings_record(run), run, origins={**self._origins, **point.origins()})
         if self._data is None or not self._data.fits(run):
             self._data = load_data(run, self._progress, self._data)
-        try:
-            run_seeds(self._data.for_run(run), folder, interrupts, self._progress)
-        except DivergenceError as error:
-            self._progress.finish()
-            self._progress.say(f"{point} has failed: {error}")
-            folder.note(ended=f"{FAILED}{error}")
+        run_seeds(self._data.for_run(run), folder, interrupts, self._progress)
 
     def _sample(self) -> bool:
         if self._trials is None:
