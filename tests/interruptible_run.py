@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertkit import api
+import bertkit
 from bertkit.checkpoint import training_state as store
 from bertkit.cli import app, main
 from bertkit.data.prepare import prepare
@@ -22,7 +22,7 @@ from bertkit.text.wordpiece import train
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SENTENCES = ["Seven wide rivers ran slowly.", "The old mill stood still.", "A miller counts coins.", "It was dawn."]
-LOADED = (api, app)
+LOADED = (bertkit.pretrain, app)
 """Imported before the fork, so that no child has to import them."""
 _PATIENCE = 120
 

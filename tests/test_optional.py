@@ -55,7 +55,7 @@ def test_a_prediction_imports_neither_scikit_learn_nor_matplotlib_nor_the_compil
         "import gc, sys, bertkit\n"
         "print(bertkit.load(sys.argv[1]).classify('the river').label)\n"
         "assert gc.isenabled()\n"
-        "heavy = ('bertkit.api', 'matplotlib', 'scipy', 'sklearn', 'torch._dynamo', 'sympy')\n"
+        "heavy = ('bertkit.finetuning', 'bertkit.server', 'matplotlib', 'scipy', 'sklearn', 'torch._dynamo', 'sympy')\n"
         "print([name for name in heavy if name in sys.modules])\n"
     )
     run = subprocess.run([sys.executable, script, tmp_path / "model"], check=True, capture_output=True, text=True)

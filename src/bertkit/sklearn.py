@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from bertkit.api import finetune, load
+from bertkit.api.finetuning import finetune
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.errors import list_names, usage_error
-from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.pipeline import Pipeline, load
 from bertkit.inference.texts import Text, check_texts
 from bertkit.options.job import AnyPath
 

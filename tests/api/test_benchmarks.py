@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.errors import BertkitError
 
 
 def test_glue_verbs_refuse_runs_of_other_tasks(workspace: Path, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"reviews\.csv"):
-        api.glue_table([workspace / "tuned"])
+        bertkit.glue_table([workspace / "tuned"])
     with pytest.raises(BertkitError, match=r"reviews\.csv"):
-        api.glue_submit([workspace / "tuned"], output=tmp_path / "out", progress="quiet")
+        bertkit.glue_submit([workspace / "tuned"], output=tmp_path / "out", progress="quiet")
 
 
 def test_a_missing_file_of_predictions_is_named(tmp_path: Path) -> None:
     (tmp_path / "dev.json").write_text("{}")
     with pytest.raises(BertkitError, match=r"no file at .*predictions\.json"):
-        api.squad_score(tmp_path / "dev.json", tmp_path / "predictions.json")
+        bertkit.squad_score(tmp_path / "dev.json", tmp_path / "predictions.json")

@@ -11,7 +11,7 @@ from tests.tiny_runs import model as model
 from tests.tiny_runs import no_pictures as no_pictures
 from tests.tiny_runs import table as table
 
-from bertkit import api
+import bertkit
 from bertkit.errors import BertkitError
 from bertkit.sweeps import sweep
 from bertkit.sweeps.results import SweepResult
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_pictures"), pytest.m
 
 def tune(table: Path, model: Path, output: Path, **options: Any) -> SweepResult:
     grid = ["lr=1e-3,1e-2", "batch_size=13,33"]
-    return api.tune(table, model=model, output=output, grid=grid, **{"epochs": 1, "progress": "quiet", **options})
+    return bertkit.tune(table, model=model, output=output, grid=grid, **{"epochs": 1, "progress": "quiet", **options})
 
 
 def test_a_sweep_on_a_cluster_has_the_scores_of_one_here(

@@ -10,17 +10,19 @@ import numpy as np
 import pytest
 from tests.formats.memory_tables import frame
 
-from bertkit import api
+import bertkit
 from bertkit.errors import BertkitError
 
 
 def test_vectors_are_written_and_searched(workspace: Path, tmp_path: Path) -> None:
     output = tmp_path / "v.npy"
-    record = api.embed(workspace / "run", workspace / "reviews.csv", output=output, progress="quiet", layers=(0, -1))
+    record = bertkit.embed(
+        workspace / "run", workspace / "reviews.csv", output=output, progress="quiet", layers=(0, -1)
+    )
     assert (record.rows, record.dimension, record.text) == (99, 12, "review")
     assert record.settings.layers == (0, -1)
     assert np.load(output).shape == (99, 12)
-    found = api.search(output, "river stone", model=workspace / "run", texts=workspace / "reviews.csv", top_k=3)
+    found = bertkit.search(output, "river stone", model=workspace / "run", texts=workspace / "reviews.csv", top_k=3)
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
     assert all(each.text for each in found)
 
@@ -30,28 +32,30 @@ def test_a_loaded_model_searches_for_many_queries_in_a_table_in_memory(workspace
     with (workspace / "reviews.csv").open(encoding="utf-8", newline="") as file:
         texts = [row["review"] for row in csv.DictReader(file)]
     table = frame(review=texts)
-    api.embed(workspace / "run", table, text="review", output=output, progress="quiet")
-    found = api.search(output, [texts[42], "river stone"], model=api.load(workspace / "run"), texts=table, top_k=3)
+    bertkit.embed(workspace / "run", table, text="review", output=output, progress="quiet")
+    found = bertkit.search(
+        output, [texts[42], "river stone"], model=bertkit.load(workspace / "run"), texts=table, top_k=3
+    )
     assert [each.query for each in found] == [texts[42]] * 3 + ["river stone"] * 3
     assert found[0].text == texts[42]
-    alone = api.search(output, "river stone", model=workspace / "run", texts=workspace / "reviews.csv", top_k=3)
+    alone = bertkit.search(output, "river stone", model=workspace / "run", texts=workspace / "reviews.csv", top_k=3)
     assert [(each.row, each.text) for each in found[3:]] == [(each.row, each.text) for each in alone]
 
 
 def test_what_is_no_model_and_no_query_is_refused(workspace: Path, tmp_path: Path) -> None:
     output = tmp_path / "v.npy"
-    api.embed(workspace / "run", workspace / "reviews.csv", output=output, progress="quiet")
+    bertkit.embed(workspace / "run", workspace / "reviews.csv", output=output, progress="quiet")
     with pytest.raises(BertkitError, match="query is empty: give at least one"):
-        api.search(output, [], model=workspace / "run")
+        bertkit.search(output, [], model=workspace / "run")
     with pytest.raises(BertkitError, match="model is 3; it must be Path or str or LoadedModel"):
-        api.search(output, "river", model=cast(Path, 3))
+        bertkit.search(output, "river", model=cast(Path, 3))
 
 
 def test_a_parquet_file_has_its_own_texts(workspace: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     output = tmp_path / "v.parquet"
-    api.embed(workspace / "run", workspace / "reviews.csv", output=output, progress="quiet", normalize=True)
-    (best,) = api.search(output, "river stone", model=workspace / "run", top_k=1)
+    bertkit.embed(workspace / "run", workspace / "reviews.csv", output=output, progress="quiet", normalize=True)
+    (best,) = bertkit.search(output, "river stone", model=workspace / "run", top_k=1)
     assert best.text
     assert best.text in (workspace / "reviews.csv").read_text()
 
@@ -60,7 +64,7 @@ def test_layers_are_numbers_with_commas(workspace: Path, tmp_path: Path) -> None
     with pytest.raises(
         BertkitError, match='layers is "last"; it must be whole numbers with commas, such as -4,-3,-2,-1'
     ):
-        api.embed(workspace / "run", workspace / "reviews.csv", output=tmp_path / "v.npy", layers="last")
+        bertkit.embed(workspace / "run", workspace / "reviews.csv", output=tmp_path / "v.npy", layers="last")
     with pytest.raises(BertkitError, match="layer 9 does not exist: the model has 1 layer,"):
-        api.embed(workspace / "run", workspace / "reviews.csv", output=tmp_path / "v.npy", layers="-1,9")
+        bertkit.embed(workspace / "run", workspace / "reviews.csv", output=tmp_path / "v.npy", layers="-1,9")
     assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.errors import BertkitError
 from bertkit.finetuning.defaults import SMALL_MODELS
 
@@ -15,7 +15,7 @@ QUICK = ["batch_size=13", "epochs=1", "limit=13"]
 
 
 def test_paths_may_be_text_and_every_seed_is_run(workspace: Path, tmp_path: Path) -> None:
-    result = api.finetune(
+    result = bertkit.finetune(
         str(workspace / "reviews.csv"),
         model=str(workspace / "run"),
         output=str(tmp_path / "run"),
@@ -30,7 +30,7 @@ def test_paths_may_be_text_and_every_seed_is_run(workspace: Path, tmp_path: Path
 
 def test_options_win_over_the_profile(workspace: Path, tmp_path: Path) -> None:
     output = tmp_path / "run"
-    api.finetune(
+    bertkit.finetune(
         workspace / "reviews.csv",
         model=workspace / "run",
         output=output,
@@ -39,7 +39,7 @@ def test_options_win_over_the_profile(workspace: Path, tmp_path: Path) -> None:
         limit=13,
         progress="quiet",
     )
-    settings = {each.path: (each.value, each.origin) for each in api.config_show(output)}
+    settings = {each.path: (each.value, each.origin) for each in bertkit.config_show(output)}
     assert settings["epochs"] == (1, "--epochs")
     assert settings["optimizer.lr"] == (1e-5, "--profile roberta")
     assert settings["seeds"] == (1, "default")
@@ -47,7 +47,7 @@ def test_options_win_over_the_profile(workspace: Path, tmp_path: Path) -> None:
 
 def test_a_second_task_continues_from_the_first(workspace: Path, tmp_path: Path) -> None:
     output = tmp_path / "run"
-    api.finetune(
+    bertkit.finetune(
         workspace / "reviews.csv",
         then=workspace / "reviews.csv",
         model=workspace / "run",
@@ -55,16 +55,16 @@ def test_a_second_task_continues_from_the_first(workspace: Path, tmp_path: Path)
         set=QUICK,
         progress="quiet",
     )
-    settings = {each.path: each.value for each in api.config_show(output)}
+    settings = {each.path: each.value for each in bertkit.config_show(output)}
     assert settings["model"] == str(output / "first")
-    assert {each.path: each.value for each in api.config_show(output / "first")}["model"] == str(workspace / "run")
+    assert {each.path: each.value for each in bertkit.config_show(output / "first")}["model"] == str(workspace / "run")
 
 
 def test_the_second_task_is_read_before_the_first_is_trained(workspace: Path, tmp_path: Path) -> None:
     output, second = tmp_path / "run", tmp_path / "second.csv"
     second.write_text("review,label\ngood,a\npoor,a\n")
     with pytest.raises(BertkitError, match='every row has the label "a"'):
-        api.finetune(
+        bertkit.finetune(
             workspace / "reviews.csv", then=second, model=workspace / "run", output=output, set=QUICK, progress="quiet"
         )
     assert not (output / "first").exists()
@@ -74,7 +74,7 @@ def test_a_teacher_of_other_classes_than_the_second_task_is_refused_at_once(work
     second = tmp_path / "second.csv"
     second.write_text("review,label\n" + "good,yes\npoor,no\nold,yes\nnew,no\n" * 9)
     with pytest.raises(BertkitError, match=r"--teacher is for one task, and --then files:second\.csv has other labels"):
-        api.finetune(
+        bertkit.finetune(
             workspace / "reviews.csv",
             then=second,
             model=workspace / "run",
@@ -86,7 +86,7 @@ def test_a_teacher_of_other_classes_than_the_second_task_is_refused_at_once(work
 
 
 def test_the_grid_may_be_a_dictionary(workspace: Path, tmp_path: Path) -> None:
-    result = api.tune(
+    result = bertkit.tune(
         workspace / "reviews.csv",
         model=workspace / "run",
         output=tmp_path / "sweep",
@@ -104,7 +104,7 @@ def test_the_grid_may_be_a_dictionary(workspace: Path, tmp_path: Path) -> None:
 
 def test_an_option_cannot_be_given_and_varied(workspace: Path, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="lr is in --grid and has a value of its own"):
-        api.tune(
+        bertkit.tune(
             workspace / "reviews.csv",
             model=workspace / "run",
             output=tmp_path / "sweep",
@@ -124,10 +124,10 @@ def test_a_small_model_has_settings_of_its_own(workspace: Path, tmp_path: Path) 
     settings = {}
     for name, options in chosen.items():
         options["set"] = [*options.get("set", []), "batch_size=33", "limit=33"]
-        api.finetune(
+        bertkit.finetune(
             workspace / "reviews.csv", model=workspace / "run", output=tmp_path / name, progress="quiet", **options
         )
-        settings[name] = {each.path: (each.value, each.origin) for each in api.config_show(tmp_path / name)}
+        settings[name] = {each.path: (each.value, each.origin) for each in bertkit.config_show(tmp_path / name)}
     measured = {name: settings["plain"][name] for name in ("optimizer.lr", "epochs")}
     assert {origin for _, origin in measured.values()} == {SMALL_MODELS}
     assert settings["mean"]["task.pooling"] == ("mean", "--set")
@@ -137,7 +137,7 @@ def test_a_small_model_has_settings_of_its_own(workspace: Path, tmp_path: Path) 
 
 
 def test_what_a_sweep_varies_has_no_default(workspace: Path, tmp_path: Path) -> None:
-    result = api.tune(
+    result = bertkit.tune(
         workspace / "reviews.csv",
         model=workspace / "run",
         output=tmp_path / "sweep",
@@ -157,7 +157,7 @@ def test_pairs_make_a_model_of_embeddings(workspace: Path, tmp_path: Path, score
     ]
     header = "first_text,second_text" + ",score" * scored
     (tmp_path / "pairs.csv").write_text("\n".join([header, *rows]) + "\n")
-    result = api.finetune(
+    result = bertkit.finetune(
         tmp_path / "pairs.csv",
         model=workspace / "run",
         output=tmp_path / "run",
@@ -168,13 +168,13 @@ def test_pairs_make_a_model_of_embeddings(workspace: Path, tmp_path: Path, score
         set=["task.pooling=max"],
     )
     assert set(result.best.scores) == ({"spearman", "pearson"} if scored else {"roc_auc"})
-    model = api.load(tmp_path / "run")
+    model = bertkit.load(tmp_path / "run")
     assert model.embedding.pool == "max"
     assert -1 <= model.similarity("river stone", "stone river") <= 1
-    evaluation = api.evaluate(tmp_path / "run", progress="quiet")
+    evaluation = bertkit.evaluate(tmp_path / "run", progress="quiet")
     assert evaluation.scores.keys() >= set(result.best.scores)
 
 
 def test_a_named_task_of_scored_pairs_may_be_trained_for_vectors(workspace: Path, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="glue:sst2 has no scores of pairs of texts"):
-        api.finetune("glue:sst2", model=workspace / "run", output=tmp_path / "run", kind="similarity")
+        bertkit.finetune("glue:sst2", model=workspace / "run", output=tmp_path / "run", kind="similarity")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.errors import BertkitError
 from bertkit.objectives.passages import AdjacentPassages
 from bertkit.pretraining.planning import PretrainPlan
@@ -21,7 +21,7 @@ def short_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_plan_needs_no_output(workspace: Path) -> None:
-    plan = api.pretrain(
+    plan = bertkit.pretrain(
         workspace / "data", size="1/12/2", steps=9, seq_length=13, batch_size=3, plan=True, progress="quiet"
     )
     assert isinstance(plan, PretrainPlan)
@@ -31,7 +31,7 @@ def test_a_plan_needs_no_output(workspace: Path) -> None:
 def test_options_win_over_the_file_of_settings_and_set_over_options(workspace: Path, tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text("steps = 1\nseed = 3\nbatch_size = 5\nseq_length = 13\n")
     output = tmp_path / "run"
-    api.pretrain(
+    bertkit.pretrain(
         workspace / "data",
         output=output,
         size="1/12/2",
@@ -41,7 +41,7 @@ def test_options_win_over_the_file_of_settings_and_set_over_options(workspace: P
         set=["seed=5"],
         progress="quiet",
     )
-    settings = {each.path: (each.value, each.origin) for each in api.config_show(output)}
+    settings = {each.path: (each.value, each.origin) for each in bertkit.config_show(output)}
     assert settings["steps"] == (1, f"{tmp_path / 'run.toml'}:1")
     assert settings["batch_size"] == (7, "--batch-size")
     assert settings["seed"] == (5, "--set")
@@ -53,7 +53,7 @@ def test_settings_of_a_chosen_objective_win_over_the_encoder_s_and_lose_to_given
 ) -> None:
     own = {"seq_length": 13, "log_every": 7, "save_every": 3}
     monkeypatch.setattr(AdjacentPassages, "default_settings", lambda vocab_size: own)
-    api.pretrain(
+    bertkit.pretrain(
         workspace / "data",
         output=tmp_path / "run",
         size="1/12/2",
@@ -62,7 +62,7 @@ def test_settings_of_a_chosen_objective_win_over_the_encoder_s_and_lose_to_given
         set=['task.objectives=["mlm", "passages"]', "log_every=5"],
         progress="quiet",
     )
-    settings = {each.path: (each.value, each.origin) for each in api.config_show(tmp_path / "run")}
+    settings = {each.path: (each.value, each.origin) for each in bertkit.config_show(tmp_path / "run")}
     assert settings["seq_length"] == (13, "objective passages")
     assert settings["log_every"] == (5, "--set")
 
@@ -76,12 +76,12 @@ def test_one_or_two_long_files_are_enough_for_next_sentence_pairs(
     for name in names:
         (tmp_path / name).write_text("".join(f"{name} begins here.\n{text}" for _ in range(2)))
     data = tmp_path / "data"
-    manifest = api.prepare(
+    manifest = bertkit.prepare(
         [tmp_path / name for name in names], tokenizer=workspace / "tok", output=data, progress="quiet"
     )
     assert manifest.documents == len(names)
     assert 0 < manifest.heldout_tokens < manifest.tokens / 10
-    done = api.pretrain(data, output=tmp_path / "run", size="1/12/2", seq_length=13, steps=2, progress="quiet")
+    done = bertkit.pretrain(data, output=tmp_path / "run", size="1/12/2", seq_length=13, steps=2, progress="quiet")
     assert isinstance(done, PretrainResult)
     assert {"mlm", "nsp"} <= done.heldout.keys()
 
@@ -89,33 +89,33 @@ def test_one_or_two_long_files_are_enough_for_next_sentence_pairs(
 def test_a_run_needs_data_and_an_output(workspace: Path) -> None:
     for data in (None, workspace / "data"):
         with pytest.raises(BertkitError, match="pretrain needs DATA and -o RUN, or --resume RUN"):
-            api.pretrain(data, progress="quiet")
+            bertkit.pretrain(data, progress="quiet")
 
 
 @pytest.mark.parametrize("options", [{"architecture": "bert"}, {"plan": True}, {"output": "elsewhere"}, {"data": "."}])
 def test_a_resumed_run_keeps_what_it_is(workspace: Path, options: dict[str, Any]) -> None:
     with pytest.raises(BertkitError, match="a resumed run has its data, its folder and its architecture"):
-        api.pretrain(resume=workspace / "run", **options)
+        bertkit.pretrain(resume=workspace / "run", **options)
 
 
 def test_a_resume_may_repeat_the_size(workspace: Path, tmp_path: Path) -> None:
     tok, data, first = tmp_path / "tok", tmp_path / "data", tmp_path / "first"
-    api.tokenizer_train([workspace / "a.txt"], kind="byte-bpe", vocab_size=299, output=tok, progress="quiet")
-    api.prepare([workspace / "a.txt"], tokenizer=tok, output=data, heldout=0.3, progress="quiet")
+    bertkit.tokenizer_train([workspace / "a.txt"], kind="byte-bpe", vocab_size=299, output=tok, progress="quiet")
+    bertkit.prepare([workspace / "a.txt"], tokenizer=tok, output=data, heldout=0.3, progress="quiet")
     given: dict[str, Any] = {"size": "1/12/2", "seq_length": 17, "batch_size": 3, "steps": 2, "progress": "quiet"}
     # The padding of byte-level vocabularies has the id 1, and ModernBERT's default is 0.
-    api.pretrain(data, output=first, architecture="modernbert", set=["encoder.dropout=0.2"], **given)
-    api.pretrain(data, output=tmp_path / "second", from_=first, **given)
+    bertkit.pretrain(data, output=first, architecture="modernbert", set=["encoder.dropout=0.2"], **given)
+    bertkit.pretrain(data, output=tmp_path / "second", from_=first, **given)
     for output in (first, tmp_path / "second"):
-        resumed = api.pretrain(resume=output, size="1/12/2", progress="quiet")
+        resumed = bertkit.pretrain(resume=output, size="1/12/2", progress="quiet")
         assert isinstance(resumed, PretrainResult) and resumed.steps == 2
         with pytest.raises(BertkitError, match=r"was begun with .*encoder\.num_layers 1, not 2"):
-            api.pretrain(resume=output, size="2/12/2", progress="quiet")
+            bertkit.pretrain(resume=output, size="2/12/2", progress="quiet")
 
 
 def test_a_run_continues_from_a_model(workspace: Path, tmp_path: Path) -> None:
     output = tmp_path / "more"
-    result = api.pretrain(
+    result = bertkit.pretrain(
         workspace / "data",
         from_=workspace / "run",
         output=output,
@@ -126,7 +126,7 @@ def test_a_run_continues_from_a_model(workspace: Path, tmp_path: Path) -> None:
     )
     assert not isinstance(result, PretrainPlan)
     assert result.before["mlm"] == result.before["also_mlm"]
-    settings = {each.path: (each.value, each.origin) for each in api.config_show(output)}
+    settings = {each.path: (each.value, each.origin) for each in bertkit.config_show(output)}
     origin = f"--from {workspace / 'run'}"
     assert settings["optimizer.lr"] == (5e-5, origin)
     assert settings["encoder.num_layers"] == (1, origin)
@@ -152,7 +152,7 @@ def test_settings_that_contradict_the_model_are_refused(
 ) -> None:
     given = {"from_": workspace / "run", "steps": 2, "seq_length": 37, "output": tmp_path / "run", **options}
     with pytest.raises(BertkitError, match=message):
-        api.pretrain(workspace / "data", progress="quiet", **given)
+        bertkit.pretrain(workspace / "data", progress="quiet", **given)
 
 
 def test_a_model_that_cannot_be_used_is_refused_in_one_line(workspace: Path, tmp_path: Path) -> None:
@@ -163,10 +163,10 @@ def test_a_model_that_cannot_be_used_is_refused_in_one_line(workspace: Path, tmp
         (folder / file).unlink()
     given: dict[str, Any] = {"steps": 2, "seq_length": 37, "output": tmp_path / "run", "progress": "quiet"}
     with pytest.raises(BertkitError, match=r"no tokenizer at .*model"):
-        api.pretrain(workspace / "data", from_=folder, **given)
+        bertkit.pretrain(workspace / "data", from_=folder, **given)
     (folder / "config.json").write_text('{"model_type": "t5"}')
     with pytest.raises(BertkitError, match='model_type is "t5"; bertkit reads'):
-        api.pretrain(workspace / "data", from_=folder, **given)
+        bertkit.pretrain(workspace / "data", from_=folder, **given)
 
 
 @pytest.mark.parametrize(("kind", "architecture"), [("bpe", "gpt"), ("byte-bpe", "roberta"), ("words", "elmo")])
@@ -174,11 +174,11 @@ def test_every_architecture_continues(
     workspace: Path, tmp_path: Path, kind: Literal["bpe", "byte-bpe", "words"], architecture: str
 ) -> None:
     tok, data = tmp_path / "tok", tmp_path / "data"
-    api.tokenizer_train([workspace / "a.txt"], kind=kind, vocab_size=299, output=tok, progress="quiet")
-    api.prepare([workspace / "a.txt"], tokenizer=tok, output=data, heldout=0.3, progress="quiet")
+    bertkit.tokenizer_train([workspace / "a.txt"], kind=kind, vocab_size=299, output=tok, progress="quiet")
+    bertkit.prepare([workspace / "a.txt"], tokenizer=tok, output=data, heldout=0.3, progress="quiet")
     given: dict[str, Any] = {"seq_length": 17, "batch_size": 3, "steps": 2, "progress": "quiet"}
-    first = api.pretrain(data, architecture=architecture, size="1/12/2", output=tmp_path / "run", **given)
-    more = api.pretrain(data, from_=tmp_path / "run", output=tmp_path / "more", **given)
+    first = bertkit.pretrain(data, architecture=architecture, size="1/12/2", output=tmp_path / "run", **given)
+    more = bertkit.pretrain(data, from_=tmp_path / "run", output=tmp_path / "more", **given)
     assert not isinstance(first, PretrainPlan)
     assert not isinstance(more, PretrainPlan)
     assert more.before == pytest.approx(first.heldout)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.runs import read_metrics
 
 
 def test_settings_have_their_origin(workspace: Path) -> None:
-    settings = {each.path: each for each in api.config_show(str(workspace / "tuned"))}
+    settings = {each.path: each for each in bertkit.config_show(str(workspace / "tuned"))}
     assert (settings["seeds"].value, settings["seeds"].origin) == (2, "--seeds")
     assert settings["optimizer.lr"].origin == "default for small models"
     assert settings["optimizer.weight_decay"].origin == "default"
@@ -20,4 +20,4 @@ def test_settings_have_their_origin(workspace: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_all_records_are_replayed(workspace: Path) -> None:
-    assert api.track(workspace / "run") == len(read_metrics(workspace / "run" / "metrics.jsonl"))
+    assert bertkit.track(workspace / "run") == len(read_metrics(workspace / "run" / "metrics.jsonl"))

@@ -6,27 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.errors import BertkitError
 
 
 def test_data_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("BERTKIT_DATA", raising=False)
     with pytest.raises(BertkitError, match="give --data DIR, or set BERTKIT_DATA"):
-        api.reproduce("table5", output=tmp_path, progress="quiet")
+        bertkit.reproduce("table5", output=tmp_path, progress="quiet")
 
 
 def test_the_environment_names_the_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("BERTKIT_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(BertkitError, match=r"no folder at .*nowhere"):
-        api.reproduce("table5", output=tmp_path, progress="quiet")
+        bertkit.reproduce("table5", output=tmp_path, progress="quiet")
 
 
 def test_an_output_is_needed_unless_it_is_a_plan(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="reproduce needs -o OUT, or --plan"):
-        api.reproduce("table5", data=tmp_path, progress="quiet")
+        bertkit.reproduce("table5", data=tmp_path, progress="quiet")
 
 
 def test_files_of_the_corpus_must_exist(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"no file at .*corpus\.txt"):
-        api.reproduce("table5", data=tmp_path, output=tmp_path, corpus=[tmp_path / "corpus.txt"], progress="quiet")
+        bertkit.reproduce("table5", data=tmp_path, output=tmp_path, corpus=[tmp_path / "corpus.txt"], progress="quiet")

@@ -4,17 +4,17 @@ import sys
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.errors import BertkitError
 
 
 def test_a_model_is_needed() -> None:
     with pytest.raises(BertkitError, match="models is empty: give at least one"):
-        api.serve([])
+        bertkit.serve([])
 
 
 @pytest.mark.parametrize("library", ["starlette", "httptools"])
 def test_a_missing_library_is_one_line_that_names_the_extra(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(BertkitError, match=rf"serve needs {library}: pip install 'bertkit\[serve\]'"):
-        api.serve(["anything"])
+        bertkit.serve(["anything"])

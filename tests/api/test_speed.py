@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.errors import BertkitError
 
 
 def test_the_speed_of_a_run_is_measured_in_every_precision(workspace: Path) -> None:
-    found = api.bench_inference(workspace / "run", workspace / "reviews.csv", limit=3, rounds=1, progress="quiet")
+    found = bertkit.bench_inference(workspace / "run", workspace / "reviews.csv", limit=3, rounds=1, progress="quiet")
     assert [each.system.split()[1] for each in found.systems] == ["float32", "bfloat16", "int8"]
     assert (found.texts, found.left_out) == (3, {})
     assert all(each.texts_per_second > 0 and each.cosine > 0.9 for each in found.systems)
 
 
 def test_fine_tuning_is_measured_on_a_table(workspace: Path) -> None:
-    found = api.bench_finetune(
+    found = bertkit.bench_finetune(
         workspace / "reviews.csv",
         model=workspace / "run",
         limit=29,
@@ -33,7 +33,7 @@ def test_fine_tuning_is_measured_on_a_table(workspace: Path) -> None:
 
 def test_preparation_is_measured_on_a_folder(workspace: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text((workspace / "a.txt").read_text())
-    found = api.bench_prepare([tmp_path], tokenizer=workspace / "tok", rounds=1, progress="quiet")
+    found = bertkit.bench_prepare([tmp_path], tokenizer=workspace / "tok", rounds=1, progress="quiet")
     assert [each.system for each in found.systems] == ["bertkit"]
 
 
@@ -41,4 +41,4 @@ def test_a_file_without_texts_is_named(minilm: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty.txt"
     empty.write_text("")
     with pytest.raises(BertkitError, match=r"there is no text in .*empty\.txt"):
-        api.bench_inference(minilm, empty, progress="quiet")
+        bertkit.bench_inference(minilm, empty, progress="quiet")

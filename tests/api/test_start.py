@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.errors import BertkitError
 from bertkit.report.progress import Progress
 
 
 def test_doctor_describes_the_machine() -> None:
-    assert api.doctor().cores >= 1
+    assert bertkit.doctor().cores >= 1
 
 
 def test_quickstart_passes_its_options_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,5 +24,5 @@ def test_quickstart_passes_its_options_on(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr("bertkit.api.start.run_quickstart", run_quickstart)
     with pytest.raises(BertkitError, match="enough"):
-        api.quickstart(output=str(tmp_path), minutes=3, progress="quiet")
+        bertkit.quickstart(output=str(tmp_path), minutes=3, progress="quiet")
     assert calls == [(tmp_path, 3)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.api.truncation import report_truncated
 from bertkit.report.progress import Progress
 
@@ -16,8 +16,8 @@ def test_truncated_examples_are_counted_and_the_remedy_is_named(
 ) -> None:
     table = workspace / "reviews.csv"
     settings = ["task.max_length=4", "epochs=1", "limit=13"]
-    api.finetune(table, model=workspace / "run", output=tmp_path / "run", set=settings, progress="quiet")
-    model = api.load(tmp_path / "run")
+    bertkit.finetune(table, model=workspace / "run", output=tmp_path / "run", set=settings, progress="quiet")
+    model = bertkit.load(tmp_path / "run")
     capsys.readouterr()
     with Progress("plain") as bar:
         report_truncated(model, bar)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.api.verb import verb
 from bertkit.errors import BertkitError
 from bertkit.machine.device import DEVICE, device_record
@@ -100,7 +100,7 @@ def test_a_value_of_another_type_is_refused(
     name: str, arguments: tuple[object, ...], named: dict[str, object], message: str
 ) -> None:
     with pytest.raises(BertkitError, match=message):
-        getattr(api, name)(*arguments, **named)
+        getattr(bertkit, name)(*arguments, **named)
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ def test_a_value_of_another_type_is_refused(
 )
 def test_a_string_in_place_of_a_list_is_refused(name: str, arguments: tuple[str, ...], named: dict[str, str]) -> None:
     with pytest.raises(BertkitError, match=r'^\w+ is "[^"]+", and must be a list: \["'):
-        getattr(api, name)(*arguments, **named)
+        getattr(bertkit, name)(*arguments, **named)
 
 
 @pytest.mark.parametrize("name", VERBS)
 def test_help_explains_every_parameter_of_every_verb(name: str) -> None:
-    function = next(getattr(api, each) for each in api.__all__ if spell_verb(each) == name)
+    function = next(getattr(bertkit, each) for each in bertkit.__all__ if spell_verb(each) == name)
     options = list_options(VERBS[name])
     assert list(inspect.signature(function).parameters) == [option.name for option in options]
     for option in options:
@@ -156,7 +156,7 @@ def test_empty_lists_and_options_are_refused(
     name: str, arguments: tuple[object, ...], named: dict[str, str], message: str
 ) -> None:
     with pytest.raises(BertkitError, match=message):
-        getattr(api, name)(*arguments, **named)
+        getattr(bertkit, name)(*arguments, **named)
 
 
 def test_a_verb_runs_on_the_device_that_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 from huggingface_hub.errors import RepositoryNotFoundError
 from tests.workspace import run
 
-from bertkit import api
+import bertkit
 from bertkit.checkpoint.hub import download, is_hub_id
 from bertkit.cli import app
 from bertkit.errors import BertkitError
@@ -85,13 +85,13 @@ def hub(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 def test_a_model_is_downloaded_and_its_origin_is_recorded(hub: Path, workspace: Path, tmp_path: Path) -> None:
     run("import", "org/name", "-o", "model", "--quiet")
     assert json.loads((tmp_path / "model" / "bertkit.json").read_text())["from"] == "org/name@0123abcd"
-    assert api.load("model").fill("river [MASK]") == api.load(workspace / "run").fill("river [MASK]")
+    assert bertkit.load("model").fill("river [MASK]") == bertkit.load(workspace / "run").fill("river [MASK]")
 
 
 def test_a_model_that_bertkit_wrote_keeps_its_task(hub: Path, workspace: Path, tmp_path: Path) -> None:
     shutil.copytree(workspace / "tuned" / "model", hub, dirs_exist_ok=True)
     run("import", "org/name", "-o", "model", "--quiet")
-    assert api.load("model").task.name == api.load(workspace / "tuned").task.name
+    assert bertkit.load("model").task.name == bertkit.load(workspace / "tuned").task.name
 
 
 def test_only_what_is_read_is_downloaded(hub: Path) -> None:

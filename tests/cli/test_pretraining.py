@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.workspace import run, run_json
 
-from bertkit import api
+import bertkit
 from bertkit.cli import app
 from bertkit.errors import BertkitError
 
@@ -57,7 +57,7 @@ def test_fill_is_suggested_for_masked_language_models_only(
     run("pretrain", data, *sizes, "-o", folder, "--progress", "plain")
     assert capsys.readouterr().err.splitlines()[-1] == f"next: bertkit finetune YOUR.csv --model {folder} -o TUNED"
     with pytest.raises(BertkitError, match=r"this model (fills in no words|has no masked-LM head)"):
-        api.fill(folder, "River [MASK].")
+        bertkit.fill(folder, "River [MASK].")
 
 
 def test_a_model_is_continued_and_compared_with_itself(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.workspace import run, run_json
 
-from bertkit import api
+import bertkit
 
 
 def test_doctor_shows_the_machine(capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,7 +29,7 @@ def test_quickstart_shows_the_lines_of_its_result(
         calls.append(options)
         return Result()
 
-    monkeypatch.setattr(api, "quickstart", quickstart)
+    monkeypatch.setattr(bertkit, "quickstart", quickstart)
     run("quickstart", "-o", tmp_path, "--minutes", 3, "--quiet")
     assert capsys.readouterr().out == "accuracy 0.9\n"
     assert calls == [{"output": tmp_path, "minutes": 3.0, "device": "auto", "progress": "quiet"}]

@@ -11,7 +11,7 @@ from tests.tiny_runs import model as model
 from tests.tiny_runs import no_pictures as no_pictures
 from tests.tiny_runs import table as table
 
-from bertkit import api
+import bertkit
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +23,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             f"Boat {number} leaves the harbour. It comes back on day {number + 7}. " * 9
         )
     files = sorted(folder.glob("*.txt"))
-    api.tokenizer_train(files, output=folder / "tok", vocab_size=99, progress="quiet")
-    api.prepare(files, tokenizer=folder / "tok", output=folder / "data", heldout=0.3, progress="quiet")
+    bertkit.tokenizer_train(files, output=folder / "tok", vocab_size=99, progress="quiet")
+    bertkit.prepare(files, tokenizer=folder / "tok", output=folder / "data", heldout=0.3, progress="quiet")
     return folder / "data"

@@ -16,7 +16,7 @@ import torch
 from tests.interruptible_run import outcome
 from tests.published import published_run
 
-from bertkit import api
+import bertkit
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
@@ -152,13 +152,13 @@ def test_settings_that_do_not_fit_are_refused(run: PretrainRun) -> None:
 def test_pretrain_and_resume_from_python(run: PretrainRun, tmp_path: Path) -> None:
     options: dict[str, Any] = {"steps": 2, "batch_size": 7, "progress": "quiet"}
     letters = ["encoder.word_length=9", "encoder.filters=[[1, 4], [3, 7]]"]
-    api.pretrain(run.data, output=tmp_path / "verb", architecture="elmo", size="1/12/17", set=letters, **options)
+    bertkit.pretrain(run.data, output=tmp_path / "verb", architecture="elmo", size="1/12/17", set=letters, **options)
     recorded = pretraining_from_json(read_run(tmp_path / "verb")["run"])
     assert recorded.encoder == size("1/12/17", word_length=9, filters=((1, 4), (3, 7)))
     assert recorded.seq_length == 20
-    origins = {each.path: each.origin for each in api.config_show(tmp_path / "verb")}
+    origins = {each.path: each.origin for each in bertkit.config_show(tmp_path / "verb")}
     assert origins["task.targets"] == "--architecture elmo"
-    again = api.pretrain(resume=tmp_path / "verb", progress="quiet")
+    again = bertkit.pretrain(resume=tmp_path / "verb", progress="quiet")
     assert not isinstance(again, PretrainPlan)
     assert again.steps == 2
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from bertkit import api
+import bertkit
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.encoder_types import WordEncoder
 from bertkit.encoders.elmo import Elmo, size
@@ -65,8 +65,8 @@ def test_elmo_and_vectors_stay_fixed_and_the_saved_model_predicts_the_same(
     """All other weights are trained."""
     task, run = request.getfixturevalue(task_fixture), tmp_path / "run"
     model = build_word_model(name, tmp_path / name, elmo=parts / "elmo", vectors=parts / "glove.txt", settings=changes)
-    result = api.finetune(task, model=model, output=run, lr=1e-2, **QUICK)
-    assert {name: score.value for name, score in api.evaluate(run).scores.items()} == result.best.scores
+    result = bertkit.finetune(task, model=model, output=run, lr=1e-2, **QUICK)
+    assert {name: score.value for name, score in bertkit.evaluate(run).scores.items()} == result.best.scores
     assert ModelFolder.open(run).config == ModelFolder.open(model).config
     before, after = (
         ModelFolder.open(model).load_encoder().state_dict(),
@@ -101,7 +101,7 @@ def test_each_seed_initialises_what_was_not_copied(parts: Path, endings: FileTas
     model = build_word_model("esim", tmp_path / "esim", elmo=parts / "elmo", settings={"hidden_size": 7})
     found = []
     for number, seed in enumerate((3, 3, 4)):
-        api.finetune(endings, model=model, output=tmp_path / str(number), first_seed=seed, lr=0.0, **QUICK)
+        bertkit.finetune(endings, model=model, output=tmp_path / str(number), first_seed=seed, lr=0.0, **QUICK)
         found.append(ModelFolder.open(tmp_path / str(number)).load_encoder().state_dict())
     first, again, other = found
     assert all(torch.equal(value, again[name]) for name, value in first.items())

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 
-from bertkit import api
+import bertkit
 from bertkit.errors import BertkitError
 from bertkit.finetuning.activations import ActivationCache
 from bertkit.finetuning.results import FinetuneResult
@@ -34,7 +34,7 @@ def columns(tmp_path: Path) -> list[Path]:
 
 def finetune(columns: list[Path], model: Path, output: Path, **options: Any) -> FinetuneResult:
     train, dev = columns
-    return api.finetune(train, dev=dev, model=model, output=output, **OPTIONS, **options)
+    return bertkit.finetune(train, dev=dev, model=model, output=output, **OPTIONS, **options)
 
 
 @pytest.fixture
@@ -61,9 +61,9 @@ def test_the_frozen_encoder_runs_once_per_row_and_keeps_its_weights(
         if "pooler" not in name and f"bert.{name}" in after:
             assert torch.equal(value, after[f"bert.{name}"]), name
     assert sum(name.startswith("bert.encoder.") for name in after) == sum(n.startswith("encoder.") for n in before)
-    evaluation = api.evaluate(tmp_path / "run", data=columns[1])
+    evaluation = bertkit.evaluate(tmp_path / "run", data=columns[1])
     assert evaluation.scores["f1"].value == pytest.approx(result.best.scores["f1"], abs=1e-6)
-    assert [each.text for each in api.load(tmp_path / "run").tag("the river ran")] in ([], ["river"])
+    assert [each.text for each in bertkit.load(tmp_path / "run").tag("the river ran")] in ([], ["river"])
 
 
 def test_a_sweep_over_features_runs_the_encoder_once_per_row(
@@ -71,7 +71,7 @@ def test_a_sweep_over_features_runs_the_encoder_once_per_row(
 ) -> None:
     train, dev = columns
     grid = ["task.features=embeddings,last,concat-last-four"]
-    result = api.tune(train, dev=dev, model=model, output=tmp_path / "sweep", grid=grid, **OPTIONS)
+    result = bertkit.tune(train, dev=dev, model=model, output=tmp_path / "sweep", grid=grid, **OPTIONS)
     assert len(result.points) == 3
     assert len(kept) == 13 + 7
 
@@ -79,7 +79,7 @@ def test_a_sweep_over_features_runs_the_encoder_once_per_row(
 def test_a_feature_based_model_can_be_finetuned_further(columns: list[Path], model: Path, tmp_path: Path) -> None:
     finetune(columns, model, tmp_path / "a", set=["task.features=last"])
     finetune(columns, tmp_path / "a", tmp_path / "b")
-    assert api.load(tmp_path / "b").task.record()["features"] is None
+    assert bertkit.load(tmp_path / "b").task.record()["features"] is None
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.tiny_gpt import build_gpt
 from tests.tiny_runs import WORDS
 from torch import Tensor
 
-from bertkit import api
+import bertkit
 from bertkit.batch import EncoderOutput
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.data.features import collate
@@ -54,13 +54,13 @@ def weights(run: Path) -> dict[str, Tensor]:
 
 def test_a_published_model_is_finetuned_saved_and_loaded(published: Path, tmp_path: Path) -> None:
     table, run = write_table(tmp_path / "reviews.csv"), tmp_path / "run"
-    api.finetune(table, model=published, output=run, lr=1e-3, **QUICK)
+    bertkit.finetune(table, model=published, output=run, lr=1e-3, **QUICK)
     assert ModelFolder.open(run).config.vocab_size == ModelFolder.open(published).config.vocab_size + 3
     assert ModelFolder.open(run).tokenizer.fingerprint == ModelFolder.open(published).tokenizer.fingerprint
-    assert api.load(run).classify("early winter river").label in ("bad", "good")
-    again = api.finetune(table, model=run, output=tmp_path / "again", lr=0.0, **QUICK)
+    assert bertkit.load(run).classify("early winter river").label in ("bad", "good")
+    again = bertkit.finetune(table, model=run, output=tmp_path / "again", lr=0.0, **QUICK)
     assert torch.equal(weights(tmp_path / "again")["tokens_embed.weight"], weights(run)["tokens_embed.weight"])
-    assert again.best.scores == {name: score.value for name, score in api.evaluate(run).scores.items()}
+    assert again.best.scores == {name: score.value for name, score in bertkit.evaluate(run).scores.items()}
 
 
 def test_a_tokenizer_with_too_many_subwords_is_refused(published: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_tokenizer_with_too_many_subwords_is_refused(published: Path) -> None:
 def test_only_heads_learn_when_layer_decay_is_near_zero(left_to_right: Path, tmp_path: Path) -> None:
     before = load_file(left_to_right / "model.safetensors")
     table = write_table(tmp_path / "reviews.csv")
-    api.finetune(table, model=left_to_right, output=tmp_path / "run", lr=1e-2, layer_decay=1e-30, **QUICK)
+    bertkit.finetune(table, model=left_to_right, output=tmp_path / "run", lr=1e-2, layer_decay=1e-30, **QUICK)
     after = weights(tmp_path / "run")
     assert all(torch.allclose(value, after[name], atol=1e-9) for name, value in before.items())
 
@@ -100,8 +100,8 @@ def test_regression_multi_label_tagging_and_question_answering(left_to_right: Pa
     def finetune(name: str, content: str, *settings: str) -> Pipeline:
         (tmp_path / name).write_text(content, encoding="utf-8")
         run = tmp_path / f"{name}.run"
-        api.finetune(tmp_path / name, model=left_to_right, output=run, dev=tmp_path / name, set=settings, **QUICK)
-        return api.load(run)
+        bertkit.finetune(tmp_path / name, model=left_to_right, output=run, dev=tmp_path / name, set=settings, **QUICK)
+        return bertkit.load(run)
 
     numbers = finetune("numbers.csv", "text,label\n" + "".join(f"{text},{len(text) / 3:.3f}\n" for text in texts))
     assert isinstance(numbers.predict(["early garden"])[0].label, float)
@@ -121,7 +121,7 @@ def test_regression_multi_label_tagging_and_question_answering(left_to_right: Pa
 def test_the_language_model_loss_falls_beside_the_task(left_to_right: Path, tmp_path: Path) -> None:
     table, settings = write_table(tmp_path / "reviews.csv"), ["lm_loss_weight=0.5"]
     options = {**QUICK, "epochs": 5}
-    api.finetune(table, model=left_to_right, output=tmp_path / "run", lr=1e-2, set=settings, **options)
+    bertkit.finetune(table, model=left_to_right, output=tmp_path / "run", lr=1e-2, set=settings, **options)
     steps = [each for each in read_metrics(tmp_path / "run" / "metrics.jsonl") if each["kind"] == "train"]
     assert {"class", "clm"} <= steps[0].keys()
     assert steps[-1]["clm"] < steps[0]["clm"] - 0.5
@@ -130,20 +130,22 @@ def test_the_language_model_loss_falls_beside_the_task(left_to_right: Path, tmp_
         "classifier.weight",
         "classifier.bias",
     }
-    assert api.load(tmp_path / "run").classify("early winter river").label in ("bad", "good")
+    assert bertkit.load(tmp_path / "run").classify("early winter river").label in ("bad", "good")
 
 
 def test_predictions_do_not_depend_on_the_order_of_a_pair(left_to_right: Path, tmp_path: Path) -> None:
     table, run = write_table(tmp_path / "pairs.csv", ("first", "second")), tmp_path / "run"
     settings = ["task.both_orders=true", "lm_loss_weight=0.5"]
-    api.finetune(table, model=left_to_right, output=run, lr=1e-2, text="first", pair="second", set=settings, **QUICK)
+    bertkit.finetune(
+        table, model=left_to_right, output=run, lr=1e-2, text="first", pair="second", set=settings, **QUICK
+    )
     pairs = [("early winter", "silver bridge river"), ("stone", "music letter seven garden market")]
-    loaded = api.load(run)
+    loaded = bertkit.load(run)
     assert isinstance(loaded.task, TextClassificationTask)
     assert loaded.task.both_orders
     for one, other in zip(loaded.classify(pairs), loaded.classify([pair[::-1] for pair in pairs]), strict=True):
         assert one == other
-    scores = api.evaluate(run).scores
+    scores = bertkit.evaluate(run).scores
     assert scores["accuracy"].value == read_json(run / "results.json")["best"]["scores"]["accuracy"]
 
 
@@ -181,8 +183,8 @@ def test_both_orders_need_a_pair_without_windows(
 def test_options_take_precedence_over_a_profile(left_to_right: Path, tmp_path: Path) -> None:
     table = write_table(tmp_path / "reviews.csv")
     options = {**QUICK, "batch_size": 37}
-    api.finetune(table, model=left_to_right, output=tmp_path / "run", profile="gpt", **options)
-    settings = {each.path: each for each in api.config_show(tmp_path / "run")}
+    bertkit.finetune(table, model=left_to_right, output=tmp_path / "run", profile="gpt", **options)
+    settings = {each.path: each for each in bertkit.config_show(tmp_path / "run")}
     assert (settings["lm_loss_weight"].value, settings["lm_loss_weight"].origin) == (0.5, "--profile gpt")
     assert (settings["batch_size"].value, settings["batch_size"].origin) == (37, "--batch-size")
     assert (settings["optimizer.lr"].value, settings["epochs"].value) == (6.25e-5, 1)
@@ -208,7 +210,7 @@ def test_it_overfits_a_few_rows_of_real_tasks(
     few = tmp_path / train.name
     few.write_text("".join(rows), encoding="utf-8")
     tasks: dict[str, FileTask] = {"mrpc": mrpc, "swag": swag}
-    result = api.finetune(
+    result = bertkit.finetune(
         tasks[task].with_files(train=[few], dev=[few]),
         model=real_vocabulary,
         output=tmp_path / "run",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.checkpoint import model_folder
 from bertkit.storage.atomic import read_json
 from bertkit.storage.checksums import read_checksums
@@ -33,6 +33,6 @@ def test_a_finetuning_reads_each_file_of_a_model_folder_once(
     monkeypatch.setattr(model_folder, "read_checksums", count_checksums)
     monkeypatch.setattr(model_folder, "read_json", count_json)
     output = tmp_path / "run"
-    api.finetune(table, model=model, output=output, epochs=1, batch_size=13, seeds=2, progress="quiet")
+    bertkit.finetune(table, model=model, output=output, epochs=1, batch_size=13, seeds=2, progress="quiet")
     folders = (model, output / "model")
     assert reads == {folder / name: 1 for folder in folders for name in ("bertkit.json", "config.json")}

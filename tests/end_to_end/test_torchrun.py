@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from bertkit import api
+import bertkit
 from bertkit.runs import read_metrics
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
@@ -30,7 +30,7 @@ def undisturbed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[di
     """The records of one undisturbed process, without dropout."""
     run = tmp_path_factory.mktemp("undisturbed") / "run"
     settings = [*SETTINGS, *NO_DROPOUT]
-    api.pretrain(
+    bertkit.pretrain(
         data, output=run, size="2/12/2", seq_length=37, batch_size=6, steps=STEPS, set=settings, progress="quiet"
     )
     return read_metrics(run / "metrics.jsonl")
@@ -88,7 +88,7 @@ def test_a_signal_to_one_process_saves_and_stops_both_and_one_process_can_resume
     assert not any(line.startswith("error: ") for line in lines), lines
     (checkpoint,) = (run / "checkpoints").iterdir()
     assert int(checkpoint.name.removeprefix("step-")) < STEPS
-    api.pretrain(resume=run, progress="quiet")
+    bertkit.pretrain(resume=run, progress="quiet")
     assert_same(read_metrics(run / "metrics.jsonl"), undisturbed)
 
 
@@ -102,7 +102,7 @@ def test_if_one_process_is_killed_the_other_ends_with_one_line_and_the_run_can_b
     assert process.returncode == 1
     assert sum(line.startswith("error: another process of this training has ended") for line in lines) == 1, lines
     assert len(list((run / "checkpoints").glob("step-*/shard-*.safetensors"))) == 4
-    api.pretrain(resume=run, progress="quiet")
+    bertkit.pretrain(resume=run, progress="quiet")
     assert_same(read_metrics(run / "metrics.jsonl"), undisturbed)
 
 
@@ -120,7 +120,7 @@ def test_if_torchrun_itself_is_killed_its_processes_finish_the_run_or_it_can_be_
         lines = wait(process)  # until the last process has closed stderr
     assert not any("Traceback" in line for line in lines), "".join(lines)
     if json.loads((run / "run.json").read_text(encoding="utf-8"))["ended"] != "done":
-        api.pretrain(resume=run, progress="quiet")
+        bertkit.pretrain(resume=run, progress="quiet")
     assert_same(read_metrics(run / "metrics.jsonl"), undisturbed)
 
 

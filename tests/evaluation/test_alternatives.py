@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.evaluation.alternatives import find_alternatives, read_finished_run
 from bertkit.evaluation.evaluate import evaluate_model, read_split
 from bertkit.evaluation.report import Evaluation
@@ -33,7 +33,7 @@ def train(table: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(model: Path, train: Path, tmp_path: Path) -> Path:
-    api.finetune(train, model=model, output=tmp_path / "run", **OPTIONS)
+    bertkit.finetune(train, model=model, output=tmp_path / "run", **OPTIONS)
     return tmp_path / "run"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.evaluation.evaluate import evaluate_model, predict_split, read_split
 from bertkit.inference.pipeline import load
@@ -24,7 +24,7 @@ QUIET = Progress("quiet")
 def run(model: Path, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("runs") / "reviews"
     options: dict[str, Any] = {"epochs": 1, "batch_size": 33, "progress": "quiet"}
-    api.finetune(table, model=model, output=output, **options)
+    bertkit.finetune(table, model=model, output=output, **options)
     return output
 
 
@@ -111,7 +111,7 @@ def test_a_folder_that_does_not_say_it_is_for_pairs_is_scored_on_pairs(tmp_path:
     tokenizer.save(tmp_path / "hf")
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("text,second,label\n" + "".join(f"a river {n},a stone {n % 3},{n / 7}\n" for n in range(20)))
-    found = api.evaluate(tmp_path / "hf", data=pairs, text="text", pair="second", progress="quiet")
+    found = bertkit.evaluate(tmp_path / "hf", data=pairs, text="text", pair="second", progress="quiet")
     assert found.examples == 20
 
 
@@ -131,7 +131,7 @@ def test_unlabelled_rows_are_noted(run: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_compared_with_itself_does_not_differ(run: Path) -> None:
-    found = api.compare(run, run, progress="quiet")
+    found = bertkit.compare(run, run, progress="quiet")
     assert found.scores["accuracy"].difference.value == 0
     assert found.disagreements == []
     assert (found.first, found.second) == (str(run), str(run))
@@ -146,30 +146,30 @@ def test_other_files_of_a_comparison_are_utf8_whatever_the_training_files_were(
     monkeypatch.setattr("bertkit.api.evaluation.load", lambda run, precision: next(models))
     file = write_rows(tmp_path / "more.csv", ["good", "bad"])
     file.write_text(file.read_text().replace("early", "\u00c1rok"), encoding="utf-8")
-    assert api.compare(run, run, data=file, progress="quiet").examples == 2
+    assert bertkit.compare(run, run, data=file, progress="quiet").examples == 2
     file.write_bytes(file.read_text(encoding="utf-8").encode("cp1252"))
     with pytest.raises(BertkitError, match=r"is not UTF-8.* --encoding cp1252"):
-        api.compare(run, run, data=file, progress="quiet")
+        bertkit.compare(run, run, data=file, progress="quiet")
 
 
 def test_a_comparison_reads_a_file_with_other_names_of_columns(run: Path, tmp_path: Path) -> None:
     file = write_rows(tmp_path / "more.csv", ["good", "bad", "good"])
     renamed = tmp_path / "renamed.csv"
     renamed.write_text(file.read_text().replace("review", "opinion", 1))
-    expected = api.compare(run, run, data=file, progress="quiet")
-    assert api.compare(run, run, data=renamed, progress="quiet").scores == expected.scores
+    expected = bertkit.compare(run, run, data=file, progress="quiet")
+    assert bertkit.compare(run, run, data=renamed, progress="quiet").scores == expected.scores
 
 
 def test_the_report_of_a_file_has_its_path_and_leaves_those_of_dev_and_of_files_with_the_same_name(
     run: Path, tmp_path: Path
 ) -> None:
-    api.evaluate(run, progress="quiet")
+    bertkit.evaluate(run, progress="quiet")
     dev = (run / "evaluation-dev" / "report.json").read_bytes()
     name = load(run).task.name.removeprefix("files:")  # that of the training file
     for number in range(2):
         (tmp_path / str(number)).mkdir()
         file = write_rows(tmp_path / str(number) / name, ["good", "bad", "good"][number:])
-        assert api.evaluate(run, data=file, progress="quiet").task == str(file)
+        assert bertkit.evaluate(run, data=file, progress="quiet").task == str(file)
     written = sorted(run.glob(f"evaluation-dev-{Path(name).stem}-*"))
     reported = {json.loads((folder / "report.json").read_text())["task"] for folder in written}
     assert reported == {str(tmp_path / str(number) / name) for number in range(2)}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bertkit import api
+import bertkit
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.cli import app
 from bertkit.config import to_json
@@ -90,7 +90,7 @@ def read(path: Path) -> list[list[str]]:
 def test_averages_equal_those_of_the_paper(row: str, tmp_path: Path) -> None:
     values, average = PAPER[row]
     runs = write_paper(tmp_path, values)
-    table = api.glue_table([*runs, write_results(tmp_path / "wnli", glue.wnli, {"accuracy": 0.0})])
+    table = bertkit.glue_table([*runs, write_results(tmp_path / "wnli", glue.wnli, {"accuracy": 0.0})])
     assert [score.best for score in table.scores] == [*values, 0.0]
     assert table.best == pytest.approx(average, abs=0.06)
     assert table.missing == []
@@ -99,7 +99,7 @@ def test_averages_equal_those_of_the_paper(row: str, tmp_path: Path) -> None:
 def test_there_is_no_average_if_a_task_is_missing(tmp_path: Path) -> None:
     rte = write_results(tmp_path / "rte", glue.rte, {"accuracy": 0.5}, {"accuracy": 0.625}, {"accuracy": 0.375})
     mnli = write_results(tmp_path / "mnli", glue.mnli, {"accuracy": 0.25})
-    table = api.glue_table([rte, mnli])
+    table = bertkit.glue_table([rte, mnli])
     assert [(score.column, score.best, score.mean, score.sd) for score in table.scores] == [
         ("MNLI-m", 0.25, 0.25, None),
         ("RTE", 0.625, 0.5, 0.125),
@@ -111,7 +111,7 @@ def test_there_is_no_average_if_a_task_is_missing(tmp_path: Path) -> None:
 def test_two_runs_of_one_task_are_refused(tmp_path: Path) -> None:
     runs = [write_results(tmp_path / name, glue.rte, {"accuracy": 0.5}) for name in ("a", "b")]
     with pytest.raises(BertkitError, match=r"a and .*b are both runs of glue:rte") as caught:
-        api.glue_table(runs)
+        bertkit.glue_table(runs)
     assert caught.value.exit_code == WRONG_USAGE
 
 
@@ -120,14 +120,14 @@ def test_a_run_of_another_task_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         BertkitError, match=r"mine is a run of files:mine.csv, which is not one of GLUE's tasks: glue:mnli"
     ):
-        api.glue_table([run])
+        bertkit.glue_table([run])
 
 
 def test_an_unfinished_run_is_refused(tmp_path: Path) -> None:
     run = write_results(tmp_path / "rte", glue.rte, {"accuracy": 0.5})
     (run / "results.json").unlink()
     with pytest.raises(BertkitError, match="rte has no results yet"):
-        api.glue_table([run])
+        bertkit.glue_table([run])
 
 
 def test_a_submission_has_a_row_per_row_of_the_real_test_files(
@@ -135,7 +135,7 @@ def test_a_submission_has_a_row_per_row_of_the_real_test_files(
 ) -> None:
     small = [glue.cola, glue.mrpc, glue.stsb, glue.rte, glue.wnli, glue.mnli]
     runs = [make_run(tmp_path / task.name.replace(":", "-"), task, tokenizer) for task in small]
-    result = api.glue_submit(runs, output=tmp_path / "out", data=data_folder / "glue", progress="quiet")
+    result = bertkit.glue_submit(runs, output=tmp_path / "out", data=data_folder / "glue", progress="quiet")
     sources = {
         "CoLA.tsv": ("CoLA/test.tsv", {"0", "1"}),
         "MRPC.tsv": ("MRPC/test.tsv", {"0", "1"}),
@@ -161,7 +161,7 @@ def test_a_submission_has_a_row_per_row_of_the_real_test_files(
 def test_similarities_are_clipped(shift: float, expected: str, tokenizer: WordPiece, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", glue.stsb.at(tmp_path), tokenizer, shift)
     (tmp_path / "test.tsv").write_text("index\tsentence1\tsentence2\n0\tthe mill\tthe river\n1\ta\tb\n")
-    api.glue_submit([run], output=tmp_path / "out", progress="quiet")
+    bertkit.glue_submit([run], output=tmp_path / "out", progress="quiet")
     assert read(tmp_path / "out" / "STS-B.tsv") == [["index", "prediction"], ["0", expected], ["1", expected]]
 
 
@@ -172,7 +172,7 @@ def test_one_mnli_run_predicts_both_test_sets_and_the_diagnostic_set(tokenizer: 
         (tmp_path / name).parent.mkdir(exist_ok=True)
         rows = "".join(f"{9 + row}\tthe mill\tthe city {row}\n" for row in range(count))
         (tmp_path / name).write_text(f"index\tsentence1\tsentence2\n{rows}")
-    result = api.glue_submit([run], output=tmp_path / "out", progress="quiet")
+    result = bertkit.glue_submit([run], output=tmp_path / "out", progress="quiet")
     assert result.rows == {"MNLI-m.tsv": 3, "MNLI-mm.tsv": 2, "AX.tsv": 4}
     assert [index for index, _ in read(tmp_path / "out" / "AX.tsv")[1:]] == ["9", "10", "11", "12"]
 
@@ -180,7 +180,7 @@ def test_one_mnli_run_predicts_both_test_sets_and_the_diagnostic_set(tokenizer: 
 def test_a_submission_without_files_is_an_error(tokenizer: WordPiece, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", glue.rte.at(tmp_path), tokenizer)
     with pytest.raises(BertkitError, match=r"no file of the submission can be written: .*test.tsv does not exist"):
-        api.glue_submit([run], output=tmp_path / "out", progress="quiet")
+        bertkit.glue_submit([run], output=tmp_path / "out", progress="quiet")
     assert not (tmp_path / "out").exists()
 
 
@@ -195,16 +195,16 @@ def test_finetuning_on_mnli_scores_matched_and_mismatched_dev(tokenizer: WordPie
         write_nli(tmp_path / f"{name}.tsv", rows)
     words: dict[str, object] = {"model": source, "data": tmp_path, "epochs": 1, "progress": "quiet"}
     options = {**words, "set": ["task.max_length=13"]}
-    result = api.finetune("glue:mnli", output=tmp_path / "both", **options)  # type: ignore[arg-type]
-    mismatched = api.evaluate(tmp_path / "both", split="dev_mismatched", progress="quiet")
+    result = bertkit.finetune("glue:mnli", output=tmp_path / "both", **options)  # type: ignore[arg-type]
+    mismatched = bertkit.evaluate(tmp_path / "both", split="dev_mismatched", progress="quiet")
     assert result.best.scores == {
-        "accuracy": api.evaluate(tmp_path / "both", progress="quiet")["accuracy"],
+        "accuracy": bertkit.evaluate(tmp_path / "both", progress="quiet")["accuracy"],
         "accuracy_mismatched": mismatched["accuracy"],
     }
     assert set(result.best.epochs[0]) == {"accuracy"}
-    assert [score.column for score in api.glue_table([tmp_path / "both"]).scores] == ["MNLI-m", "MNLI-mm"]
+    assert [score.column for score in bertkit.glue_table([tmp_path / "both"]).scores] == ["MNLI-m", "MNLI-mm"]
     (tmp_path / "dev_mismatched.tsv").unlink()
-    result = api.finetune("glue:mnli", output=tmp_path / "one", **options)  # type: ignore[arg-type]
+    result = bertkit.finetune("glue:mnli", output=tmp_path / "one", **options)  # type: ignore[arg-type]
     assert set(result.best.scores) == {"accuracy"}
 
 
@@ -214,16 +214,16 @@ def test_the_diagnostic_set_is_scored_with_a_model_of_mnli(tokenizer: WordPiece,
     names = ("Lexical Semantics", "Predicate-Argument Structure", "Logic", "Knowledge", "Domain")
     header = "\t".join((*names, "Premise", "Hypothesis", "Label"))
     (tmp_path / "diagnostic-full.tsv").write_text(header + "\n" + "".join(lines))
-    scores = api.evaluate(run, on="glue:ax", data=tmp_path, progress="quiet")
+    scores = bertkit.evaluate(run, on="glue:ax", data=tmp_path, progress="quiet")
     assert set(scores) == {"matthews", "accuracy"}
     with pytest.raises(BertkitError, match="a model for glue:mnli does not give the answers of glue:rte"):
-        api.evaluate(run, on="glue:rte", progress="quiet")
+        bertkit.evaluate(run, on="glue:rte", progress="quiet")
 
 
 def test_the_diagnostic_set_cannot_be_trained_on(tokenizer: WordPiece, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", glue.mnli, tokenizer)
     with pytest.raises(BertkitError, match=r"glue:ax has no train split. It has: dev, test"):
-        api.finetune("glue:ax", model=run, data=tmp_path, output=tmp_path / "out", progress="quiet")
+        bertkit.finetune("glue:ax", model=run, data=tmp_path, output=tmp_path / "out", progress="quiet")
 
 
 def test_the_commands_list_what_they_wrote(
@@ -247,5 +247,5 @@ def test_the_commands_list_what_they_wrote(
 def test_a_run_of_another_verb_is_refused(kind: str, tmp_path: Path) -> None:
     write_json(tmp_path / "run.json", {"format": FORMAT, "kind": kind, "run": {"task": {"sampling": {}}}})
     with pytest.raises(BertkitError, match=f"is a run of bertkit {kind}\\. Give runs of bertkit finetune") as caught:
-        api.glue_table([tmp_path])
+        bertkit.glue_table([tmp_path])
     assert caught.value.exit_code == WRONG_USAGE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.errors import BertkitError
 
 
@@ -28,7 +28,7 @@ def questions(tmp_path: Path) -> Path:
 
 def test_missing_predictions_are_wrong_and_unknown_ones_are_ignored(questions: Path, tmp_path: Path) -> None:
     given = write(tmp_path / "p.json", {"a": "mill", "c": None, "x": "?", "y": "!"})
-    found = api.squad_score(questions, given)
+    found = bertkit.squad_score(questions, given)
     assert (found.rules, found.missing, found.unknown) == ("v2", ["b", "c"], ["x", "y"])
     assert found.scores["exact"] == pytest.approx(100 / 3)
     assert (found.scores["total"], found.scores["NoAns_exact"]) == (3, 0)
@@ -37,7 +37,7 @@ def test_missing_predictions_are_wrong_and_unknown_ones_are_ignored(questions: P
 def test_null_odds_give_scores_at_the_best_threshold(questions: Path, tmp_path: Path) -> None:
     given = write(tmp_path / "p.json", {"a": "mill", "b": "mill", "c": "river"})
     odds = write(tmp_path / "o.json", {"a": -1, "b": 0.5, "c": 0.25})
-    found = api.squad_score(questions, given, null_odds=odds)
+    found = bertkit.squad_score(questions, given, null_odds=odds)
     assert found.scores["exact"] == pytest.approx(200 / 3)
     assert (found.scores["best_exact"], found.scores["best_exact_thresh"]) == (100, 0.25)
 
@@ -45,20 +45,20 @@ def test_null_odds_give_scores_at_the_best_threshold(questions: Path, tmp_path: 
 def test_a_null_threshold_replaces_that_of_the_official_program(questions: Path, tmp_path: Path) -> None:
     given = write(tmp_path / "p.json", {"a": "mill", "b": "mill", "c": "river"})
     odds = write(tmp_path / "o.json", {"a": -1, "b": 0.5, "c": 0.25})
-    assert api.squad_score(questions, given, null_odds=odds, null_threshold=0.3).scores["exact"] == 100
-    none = api.squad_score(questions, given, null_odds=odds, null_threshold=-2).scores
+    assert bertkit.squad_score(questions, given, null_odds=odds, null_threshold=0.3).scores["exact"] == 100
+    none = bertkit.squad_score(questions, given, null_odds=odds, null_threshold=-2).scores
     assert none["exact"] == pytest.approx(100 / 3)
     assert none["NoAns_exact"] == 100
     with pytest.raises(BertkitError, match="needs the file of null odds"):
-        api.squad_score(questions, given, null_threshold=0.3)
+        bertkit.squad_score(questions, given, null_threshold=0.3)
     with pytest.raises(BertkitError, match="null_threshold is nan"):
-        api.squad_score(questions, given, null_odds=odds, null_threshold=float("nan"))
+        bertkit.squad_score(questions, given, null_odds=odds, null_threshold=float("nan"))
 
 
 def test_scores_follow_the_chosen_rules(questions: Path, tmp_path: Path) -> None:
     given = write(tmp_path / "p.json", {"a": "mill", "c": "riv"})
-    assert api.squad_score(questions, given, rules="v1").scores["f1"] == pytest.approx(100 / 3)
-    korean = api.squad_score(questions, given, rules="korquad").scores
+    assert bertkit.squad_score(questions, given, rules="v1").scores["f1"] == pytest.approx(100 / 3)
+    korean = bertkit.squad_score(questions, given, rules="korquad").scores
     assert korean["f1"] == pytest.approx(100 * (2 * 4 / (4 + 7) + 2 * 3 / (3 + 5)) / 3)
 
 
@@ -71,19 +71,19 @@ def test_scores_follow_the_chosen_rules(questions: Path, tmp_path: Path) -> None
 )
 def test_invalid_prediction_files_are_refused(questions: Path, tmp_path: Path, content: object, message: str) -> None:
     with pytest.raises(BertkitError, match=message):
-        api.squad_score(questions, write(tmp_path / "p.json", content))
+        bertkit.squad_score(questions, write(tmp_path / "p.json", content))
 
 
 def test_invalid_null_odds_are_refused(questions: Path, tmp_path: Path) -> None:
     given = write(tmp_path / "p.json", {"a": "mill"})
     with pytest.raises(BertkitError, match="the odds of \"a\" are 'no', not a number"):
-        api.squad_score(questions, given, null_odds=write(tmp_path / "o.json", {"a": "no"}))
+        bertkit.squad_score(questions, given, null_odds=write(tmp_path / "o.json", {"a": "no"}))
     with pytest.raises(BertkitError, match="which v1 does not have"):
-        api.squad_score(questions, given, null_odds=write(tmp_path / "o.json", {"a": 1}), rules="v1")
+        bertkit.squad_score(questions, given, null_odds=write(tmp_path / "o.json", {"a": 1}), rules="v1")
 
 
 def test_questions_without_gold_answers_cannot_be_scored(tmp_path: Path) -> None:
     content = {"data": [{"paragraphs": [{"context": "x", "qas": [{"id": "a", "question": "?"}]}]}]}
     dev, given = write(tmp_path / "dev.json", content), write(tmp_path / "p.json", {"a": "mill"})
     with pytest.raises(BertkitError, match="question a has no gold answers"):
-        api.squad_score(dev, given)
+        bertkit.squad_score(dev, given)

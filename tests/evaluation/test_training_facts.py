@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.evaluation.training_facts import read_training_facts, render_seeds, render_settings
 
 
 @pytest.fixture(scope="module")
 def run(model: Path, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("runs") / "reviews"
-    api.finetune(table, model=model, output=output, epochs=2, batch_size=33, seeds=2, set=["schedule.warmup=0.25"])
+    bertkit.finetune(table, model=model, output=output, epochs=2, batch_size=33, seeds=2, set=["schedule.warmup=0.25"])
     return output
 
 

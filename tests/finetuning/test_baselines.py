@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines, format_metric, verdict
 from bertkit.scores import UNDEFINED
 from bertkit.task_types import TextClassificationTask, TextExample
@@ -20,7 +20,7 @@ BASELINES = [MAJORITY, WORDS]
 def test_a_fine_tuning_is_compared_with_trivial_methods(
     model: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = api.finetune(table, model=model, output=tmp_path / "run", epochs=1, progress="plain")
+    result = bertkit.finetune(table, model=model, output=tmp_path / "run", epochs=1, progress="plain")
     assert [each.name for each in result.baselines] == ["most frequent answer", "bag of words"]
     for each in result.baselines:
         assert each.interval is not None
@@ -33,7 +33,7 @@ def test_a_fine_tuning_is_compared_with_trivial_methods(
 
 @pytest.mark.usefixtures("no_pictures")
 def test_baselines_can_be_left_out(model: Path, table: Path, tmp_path: Path) -> None:
-    result = api.finetune(table, model=model, output=tmp_path / "run", epochs=1, no_baseline=True, progress="quiet")
+    result = bertkit.finetune(table, model=model, output=tmp_path / "run", epochs=1, no_baseline=True, progress="quiet")
     assert (result.baselines, result.verdict()) == ([], "")
 
 

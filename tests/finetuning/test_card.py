@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.runs import read_run
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -18,7 +18,7 @@ def read_card(run: Path) -> str:
 
 
 def test_a_card_states_data_scores_and_command(table: Path, model: Path, tmp_path: Path) -> None:
-    result = api.finetune(table, model=model, output=tmp_path / "run", seeds=2, lr=1e-3, **QUICK)
+    result = bertkit.finetune(table, model=model, output=tmp_path / "run", seeds=2, lr=1e-3, **QUICK)
     card = read_card(tmp_path / "run")
     (source,) = read_run(tmp_path / "run")["data"]["train"]
     assert 'pipeline_tag: "text-classification"' in card
@@ -32,14 +32,14 @@ def test_a_card_states_data_scores_and_command(table: Path, model: Path, tmp_pat
 
 
 def test_a_card_names_changed_settings_only(table: Path, model: Path, tmp_path: Path) -> None:
-    api.finetune(table, model=model, output=tmp_path / "run", lr=1e-3, **QUICK)
+    bertkit.finetune(table, model=model, output=tmp_path / "run", lr=1e-3, **QUICK)
     card = read_card(tmp_path / "run")
     assert "optimizer.lr" in card
     assert "optimizer.beta2" not in card
 
 
 def test_limits_on_the_examples_are_stated(table: Path, model: Path, tmp_path: Path) -> None:
-    api.finetune(table, model=model, output=tmp_path / "run", limit=13, set=["dev_limit=7"], **QUICK)
+    bertkit.finetune(table, model=model, output=tmp_path / "run", limit=13, set=["dev_limit=7"], **QUICK)
     card = read_card(tmp_path / "run")
     assert read_run(tmp_path / "run")["examples"] == {"train": 13, "dev": 7}
     assert "Only the first 13 training examples were used." in card
@@ -47,12 +47,12 @@ def test_limits_on_the_examples_are_stated(table: Path, model: Path, tmp_path: P
 
 
 def test_training_from_scratch_is_stated(table: Path, model: Path, tmp_path: Path) -> None:
-    api.finetune(table, model=model, output=tmp_path / "run", from_scratch=True, **QUICK)
+    bertkit.finetune(table, model=model, output=tmp_path / "run", from_scratch=True, **QUICK)
     assert "tiny, with new weights, fine-tuned for" in read_card(tmp_path / "run")
 
 
 def test_the_trivial_alternatives_and_the_verdict_are_stated(table: Path, model: Path, tmp_path: Path) -> None:
-    result = api.finetune(table, model=model, output=tmp_path / "run", **QUICK)
+    result = bertkit.finetune(table, model=model, output=tmp_path / "run", **QUICK)
     card = read_card(tmp_path / "run")
     for each in result.baselines:
         row = next(line for line in card.splitlines() if line.startswith(f"| {each.name} "))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.evaluation.evaluate import evaluate_model, read_split
 from bertkit.finetuning.cautions import (
     caution_about_answers,
@@ -79,7 +79,7 @@ def test_six_rows_are_not_passed_over_in_silence(
     table = tmp_path / "tiny.csv"
     table.write_text("text,label\n" + "".join(f"{row}\n" for row in rows))
     run = tmp_path / "run"
-    result = api.finetune(table, model=model, dev=table, output=run, epochs=1, progress="plain")
+    result = bertkit.finetune(table, model=model, dev=table, output=run, epochs=1, progress="plain")
     shown = capsys.readouterr().err
     assert "with 6 dev examples a score is uncertain by 40 points up or down" in shown
     assert any("uncertain by 40 points" in each for each in result.warnings)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.tiny_runs import WORDS
 
-from bertkit import api
+import bertkit
 from bertkit.errors import BertkitError
 from bertkit.runs import read_metrics, read_run
 
@@ -44,7 +44,7 @@ def teacher(texts: dict[str, Path], model: Path, tmp_path_factory: pytest.TempPa
     with pytest.MonkeyPatch.context() as patch:
         for name in ("plot_epochs", "plot_confusion"):
             patch.setattr(f"bertkit.finetuning.run.{name}", lambda *arguments: None)
-        assert api.finetune(texts["many"], model=model, output=output, **options).best.scores["accuracy"] > 0.9
+        assert bertkit.finetune(texts["many"], model=model, output=output, **options).best.scores["accuracy"] > 0.9
     return output
 
 
@@ -52,8 +52,8 @@ def test_a_student_learns_from_unlabelled_texts_what_few_labels_do_not_teach(
     texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path
 ) -> None:
     options = {**QUICK, "epochs": 12, "lr": 3e-3, "set": ["task.pooling=max"], "dev": texts["many"]}
-    alone = api.finetune(texts["few"], model=model, output=tmp_path / "alone", **options)
-    taught = api.finetune(
+    alone = bertkit.finetune(texts["few"], model=model, output=tmp_path / "alone", **options)
+    taught = bertkit.finetune(
         texts["few"],
         model=model,
         output=tmp_path / "taught",
@@ -71,7 +71,7 @@ def test_a_student_learns_from_unlabelled_texts_what_few_labels_do_not_teach(
 
 def test_layers_are_matched_with_a_weight(texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path) -> None:
     options = {**QUICK, "epochs": 12, "lr": 3e-3, "set": ["layer_weight=3", "teacher_weight=0"]}
-    api.finetune(
+    bertkit.finetune(
         texts["few"], model=model, output=tmp_path / "run", teacher=teacher, unlabelled=texts["more"], **options
     )
     losses = [
@@ -80,22 +80,22 @@ def test_layers_are_matched_with_a_weight(texts: dict[str, Path], model: Path, t
         if record["kind"] == "train"
     ]
     assert 0 < sum(losses[-9:]) < 0.7 * sum(losses[:9])
-    found = api.export(tmp_path / "run", to="huggingface", output=tmp_path / "out", progress="quiet")
+    found = bertkit.export(tmp_path / "run", to="huggingface", output=tmp_path / "out", progress="quiet")
     assert found.heads == ("class",)
 
 
 def test_the_weight_of_the_teacher_can_be_0(texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path) -> None:
     """Then the loss against it changes nothing; only the dropout of the head is drawn once more."""
     options = {**QUICK, "set": ["teacher_weight=0", "temperature=4"]}
-    result = api.finetune(texts["few"], model=model, output=tmp_path / "run", teacher=teacher, **options)
+    result = bertkit.finetune(texts["few"], model=model, output=tmp_path / "run", teacher=teacher, **options)
     assert result.best.scores["accuracy"] > 0
 
 
 def test_the_saved_student_has_the_head_of_its_task_alone(
     texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path
 ) -> None:
-    api.finetune(texts["few"], model=model, output=tmp_path / "run", teacher=teacher, **QUICK)
-    found = api.export(tmp_path / "run", to="huggingface", output=tmp_path / "out", progress="quiet")
+    bertkit.finetune(texts["few"], model=model, output=tmp_path / "run", teacher=teacher, **QUICK)
+    found = bertkit.export(tmp_path / "run", to="huggingface", output=tmp_path / "out", progress="quiet")
     assert found.heads == ("class",)
     assert found.left_out == ()
 
@@ -113,7 +113,9 @@ def test_a_teacher_of_single_texts_is_refused_for_pairs(
     pairs: Path, model: Path, teacher: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(BertkitError, match=r"reads single texts; .* has pairs of texts"):
-        api.finetune(pairs, text="first", pair="second", model=model, output=tmp_path / "run", teacher=teacher, **QUICK)
+        bertkit.finetune(
+            pairs, text="first", pair="second", model=model, output=tmp_path / "run", teacher=teacher, **QUICK
+        )
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0], ids=["logits", "layers"])
@@ -121,19 +123,19 @@ def test_a_teacher_of_another_library_reads_pairs(weight: float, pairs: Path, mo
     """Its folder does not say that its task is for pairs."""
     columns: dict[str, Any] = {"text": "first", "pair": "second", "model": model}
     cls = [*QUICK.get("set", []), "task.pooling=cls", "task.pair_head=false"]
-    api.finetune(pairs, output=tmp_path / "teacher", **{**QUICK, **columns, "set": cls})
-    api.export(tmp_path / "teacher", to="huggingface", output=tmp_path / "out", progress="quiet")
+    bertkit.finetune(pairs, output=tmp_path / "teacher", **{**QUICK, **columns, "set": cls})
+    bertkit.export(tmp_path / "teacher", to="huggingface", output=tmp_path / "out", progress="quiet")
     settings = [*cls, f"layer_weight={weight}"]
     taught: dict[str, Any] = {**QUICK, **columns, "set": settings, "teacher": tmp_path / "out"}
-    assert api.finetune(pairs, output=tmp_path / "student", **taught).best.scores
+    assert bertkit.finetune(pairs, output=tmp_path / "student", **taught).best.scores
 
 
 def test_layers_are_not_matched_where_a_pair_has_two_rows(pairs: Path, model: Path, tmp_path: Path) -> None:
     columns: dict[str, Any] = {"text": "first", "pair": "second", "model": model}
-    api.finetune(pairs, output=tmp_path / "teacher", **QUICK, **columns)
+    bertkit.finetune(pairs, output=tmp_path / "teacher", **QUICK, **columns)
     both: dict[str, Any] = {**QUICK, **columns, "set": ["layer_weight=1", "task.both_orders=true"]}
     with pytest.raises(BertkitError, match=r"layer_weight matches one row per text"):
-        api.finetune(pairs, output=tmp_path / "run", teacher=tmp_path / "teacher", **both)
+        bertkit.finetune(pairs, output=tmp_path / "run", teacher=tmp_path / "teacher", **both)
 
 
 def test_a_teacher_of_other_classes_is_refused(
@@ -142,25 +144,25 @@ def test_a_teacher_of_other_classes_is_refused(
     table = tmp_path / "other.csv"
     table.write_text("review,label\n" + "".join(f"{word} stone,{'ab'[n % 2]}\n" for n, word in enumerate(WORDS * 4)))
     with pytest.raises(BertkitError, match=r"predicts the classes bad, good; .* has a, b"):
-        api.finetune(table, model=model, output=tmp_path / "run", teacher=teacher, **QUICK)
+        bertkit.finetune(table, model=model, output=tmp_path / "run", teacher=teacher, **QUICK)
 
 
 def test_a_teacher_is_for_classes(model: Path, teacher: Path, tmp_path: Path) -> None:
     table = tmp_path / "numbers.csv"
     table.write_text("review,label\n" + "".join(f"{word} stone,{n / 7}\n" for n, word in enumerate(WORDS * 4)))
     with pytest.raises(BertkitError, match="teacher is for tasks with one class per text"):
-        api.finetune(table, model=model, output=tmp_path / "run", teacher=teacher, kind="number", **QUICK)
+        bertkit.finetune(table, model=model, output=tmp_path / "run", teacher=teacher, kind="number", **QUICK)
 
 
 def test_unlabelled_texts_need_a_teacher(texts: dict[str, Path], model: Path, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="unlabelled goes with teacher"):
-        api.finetune(texts["few"], model=model, output=tmp_path / "run", unlabelled=texts["more"], **QUICK)
+        bertkit.finetune(texts["few"], model=model, output=tmp_path / "run", unlabelled=texts["more"], **QUICK)
 
 
 def test_layers_need_a_teacher(texts: dict[str, Path], model: Path, tmp_path: Path) -> None:
     options = {**QUICK, "set": ["layer_weight=1"]}
     with pytest.raises(BertkitError, match="layer_weight goes with teacher"):
-        api.finetune(texts["few"], model=model, output=tmp_path / "run", **options)
+        bertkit.finetune(texts["few"], model=model, output=tmp_path / "run", **options)
 
 
 def test_layers_need_several_texts_at_a_time(
@@ -168,9 +170,9 @@ def test_layers_need_several_texts_at_a_time(
 ) -> None:
     options = {**QUICK, "set": ["layer_weight=1", "micro_batch_size=2"]}
     with pytest.raises(BertkitError, match="batch_size and micro_batch_size must be at least 3"):
-        api.finetune(texts["few"], model=model, output=tmp_path / "run", teacher=teacher, **options)
+        bertkit.finetune(texts["few"], model=model, output=tmp_path / "run", teacher=teacher, **options)
 
 
 def test_a_teacher_that_does_not_exist_is_named(texts: dict[str, Path], model: Path, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="no model at absent"):
-        api.finetune(texts["few"], model=model, output=tmp_path / "run", teacher="absent", **QUICK)
+        bertkit.finetune(texts["few"], model=model, output=tmp_path / "run", teacher="absent", **QUICK)

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from bertkit import api
+import bertkit
 from bertkit.data.features import collate
 from bertkit.errors import BertkitError
 from bertkit.evaluation.evaluate import predict_split, read_split
@@ -53,7 +53,7 @@ def test_a_model_fine_tuned_again_for_the_same_type_of_task_keeps_its_heads(mode
     """With a learning rate of 0, the second fine-tuning ends with the weights of the first."""
     easy, hard = write(tmp_path / "easy.json", 37, 1), write(tmp_path / "hard.json", 37, 2, impossible=True)
     run = tmp_path / "run"
-    result = api.finetune(easy, then=hard, model=model, output=run, lr=0.0, seeds=2, set=SHORT, **FIXED)
+    result = bertkit.finetune(easy, then=hard, model=model, output=run, lr=0.0, seeds=2, set=SHORT, **FIXED)
     assert len(result.seeds) == 2
     assert result.metric == "f1"
     assert set(result.best.scores) >= {"exact", "HasAns_f1", "NoAns_f1"}
@@ -61,14 +61,14 @@ def test_a_model_fine_tuned_again_for_the_same_type_of_task_keeps_its_heads(mode
     assert read_run(run)["run"]["model"] == str(run / "first")
     assert read_run(run)["run"]["task"]["max_length"] == 23
     assert torch.equal(head_weights(run), head_weights(run / "first"))
-    again = api.finetune(hard, model=run, output=tmp_path / "again", lr=0.0, set=SHORT, **FIXED)
+    again = bertkit.finetune(hard, model=run, output=tmp_path / "again", lr=0.0, set=SHORT, **FIXED)
     assert torch.equal(head_weights(again.folder), head_weights(run))
 
 
 def test_a_repeated_command_with_then_returns_the_same_results(model: Path, tmp_path: Path) -> None:
     easy, hard = write(tmp_path / "easy.json", 13, 1), write(tmp_path / "hard.json", 13, 2)
     runs = [
-        api.finetune(easy, then=hard, model=model, output=tmp_path / "run", lr=1e-3, set=SHORT, **FIXED)
+        bertkit.finetune(easy, then=hard, model=model, output=tmp_path / "run", lr=1e-3, set=SHORT, **FIXED)
         for _ in range(2)
     ]
     assert runs[0] == runs[1]
@@ -77,26 +77,26 @@ def test_a_repeated_command_with_then_returns_the_same_results(model: Path, tmp_
 def test_an_ensemble_predicts_from_the_mean_of_the_outputs(model: Path, tmp_path: Path) -> None:
     data, dev = write(tmp_path / "t.json", 37, 1), write(tmp_path / "dev.json", 13, 3)
     runs = [
-        api.finetune(
+        bertkit.finetune(
             data, model=model, output=tmp_path / f"run{seed}", first_seed=seed, lr=1e-2, set=SHORT, **FIXED
         ).folder
         for seed in (1, 2)
     ]
-    together = api.load(*runs)
-    models = [api.load(run).task_model for run in runs]
+    together = bertkit.load(*runs)
+    models = [bertkit.load(run).task_model for run in runs]
     assert isinstance(together.task_model, Ensemble)
     example = next(iter(together.task.reader.read(dev)))
     (feature, *_) = together.task.encode(example, together.tokenizer)
     from_all = _start_scores(together.task_model, feature)
     torch.testing.assert_close(from_all, sum(_start_scores(each, feature) for each in models) / 2)
-    found = api.evaluate(runs[0], data=dev, ensemble=[runs[1]], output=tmp_path / "report", progress="quiet")
+    found = bertkit.evaluate(runs[0], data=dev, ensemble=[runs[1]], output=tmp_path / "report", progress="quiet")
     assert found.examples == 13
     assert not (runs[0] / "evaluation-dev").exists()
-    assert api.predict(runs[0], dev, output=tmp_path / "p.json", ensemble=runs[1:], progress="quiet") == 13
+    assert bertkit.predict(runs[0], dev, output=tmp_path / "p.json", ensemble=runs[1:], progress="quiet") == 13
     answers = {example.id: each.text for example, each in _answers(together, dev)}
     assert json.loads((tmp_path / "p.json").read_text(encoding="utf-8")) == answers
-    twice = {example.id: each.text for example, each in _answers(api.load(runs[0], runs[0]), dev)}
-    assert twice == {example.id: each.text for example, each in _answers(api.load(runs[0]), dev)}
+    twice = {example.id: each.text for example, each in _answers(bertkit.load(runs[0], runs[0]), dev)}
+    assert twice == {example.id: each.text for example, each in _answers(bertkit.load(runs[0]), dev)}
 
 
 def _answers(model: Any, dev: Path) -> list[tuple[Any, Any]]:
@@ -111,14 +111,14 @@ def _start_scores(model: Model | Ensemble, feature: Any) -> torch.Tensor:
 
 
 def test_models_of_different_tasks_are_not_an_ensemble(model: Path, table: Path, tmp_path: Path) -> None:
-    questions = api.finetune(
+    questions = bertkit.finetune(
         write(tmp_path / "t.json", 13, 1), model=model, output=tmp_path / "q", set=SHORT, **FIXED
     ).folder
-    classes = api.finetune(table, model=model, output=tmp_path / "c", limit=13, **FIXED).folder
+    classes = bertkit.finetune(table, model=model, output=tmp_path / "c", limit=13, **FIXED).folder
     with pytest.raises(
         BertkitError, match=r"is for files:reviews\.csv and .* for files:t\.json: they cannot be an ensemble"
     ):
-        api.load(questions, classes)
+        bertkit.load(questions, classes)
 
 
 def test_a_table_of_questions_is_recognised_by_its_columns(model: Path, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_table_of_questions_is_recognised_by_its_columns(model: Path, tmp_path
         f'{n},which {word}?,"{word}, a stone and a {WORDS[0]}",{word if n % 4 else ""}' for n, word in enumerate(WORDS)
     ]
     (tmp_path / "t.csv").write_text("\n".join(["id,question,context,answer", *rows]), encoding="utf-8")
-    task = api.finetune(tmp_path / "t.csv", model=model, output=tmp_path / "run", set=SHORT, **FIXED)
+    task = bertkit.finetune(tmp_path / "t.csv", model=model, output=tmp_path / "run", set=SHORT, **FIXED)
     assert set(task.best.scores) >= {"exact", "f1"}
     record = read_run(tmp_path / "run")["run"]["task"]
     assert (record["type"], record["null"], record["rules"]) == ("question_answering", True, "v2")
@@ -137,7 +137,9 @@ def test_a_table_of_questions_is_recognised_by_its_columns(model: Path, tmp_path
 def test_a_task_without_unanswerable_questions_gets_the_best_span(model: Path, tmp_path: Path) -> None:
     """A model of SQuAD 2.0 whose threshold prefers no answer, evaluated on 2.0 and on 1.1."""
     hard = write(tmp_path / "hard.json", 37, 2, impossible=True)
-    loaded = api.load(api.finetune(hard, model=model, output=tmp_path / "run", lr=0.0, set=SHORT, **FIXED).folder)
+    loaded = bertkit.load(
+        bertkit.finetune(hard, model=model, output=tmp_path / "run", lr=0.0, set=SHORT, **FIXED).folder
+    )
     loaded.task = replace(loaded.task, threshold=-1e9)  # type: ignore[call-arg]
     with Progress("quiet") as progress:
         with_null, without_null = (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.tiny_runs import WORDS
 
-from bertkit import api
+import bertkit
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.finetuning import run as finetuning
 from bertkit.finetuning.results import FinetuneResult, read_results
@@ -18,7 +18,7 @@ QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 33, "progress": "quiet"}
 
 
 def finetune(table: Path, model: Path, output: Path, **options: Any) -> FinetuneResult:
-    return api.finetune(table, model=model, output=output, **{**QUICK, **options})
+    return bertkit.finetune(table, model=model, output=output, **{**QUICK, **options})
 
 
 def test_a_run_folder_holds_results_plots_and_a_model(table: Path, model: Path, tmp_path: Path) -> None:

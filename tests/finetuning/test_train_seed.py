@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from bertkit import api
+import bertkit
 from bertkit.encoders.bert import tiny
 from bertkit.errors import BertkitError
 from bertkit.finetuning.results import SeedResult
@@ -28,7 +28,7 @@ def weights(folder: Path) -> dict[str, Tensor]:
 
 def train(table: Path, model: Path, output: Path, lr: float, **options: Any) -> dict[str, Tensor]:
     """The weights after a fine-tuning with these options."""
-    api.finetune(table, model=model, output=output, lr=lr, **{**QUICK, **options})
+    bertkit.finetune(table, model=model, output=output, lr=lr, **{**QUICK, **options})
     return weights(output / "model")
 
 
@@ -85,17 +85,17 @@ def test_gradient_checkpointing_does_not_change_the_weights(table: Path, model: 
 
 
 def test_the_weights_and_scores_of_the_best_epoch_are_kept(table: Path, model: Path, tmp_path: Path) -> None:
-    result = api.finetune(table, model=model, output=tmp_path / "run", lr=1e-2, **{**QUICK, "epochs": 5}).best
+    result = bertkit.finetune(table, model=model, output=tmp_path / "run", lr=1e-2, **{**QUICK, "epochs": 5}).best
     accuracies = [scores["accuracy"] for scores in result.epochs]
     assert len(accuracies) == 5
     last_best = max(epoch for epoch, accuracy in enumerate(accuracies, start=1) if accuracy == max(accuracies))
     assert result.best_epoch == last_best
     assert result.scores["accuracy"] == max(accuracies)
-    assert api.evaluate(tmp_path / "run", progress="quiet")["accuracy"] == max(accuracies)
+    assert bertkit.evaluate(tmp_path / "run", progress="quiet")["accuracy"] == max(accuracies)
 
 
 def test_the_model_of_the_best_seed_is_kept(table: Path, model: Path, tmp_path: Path) -> None:
-    result = api.finetune(table, model=model, output=tmp_path / "run", lr=1e-2, seeds=3, **QUICK)
+    result = bertkit.finetune(table, model=model, output=tmp_path / "run", lr=1e-2, seeds=3, **QUICK)
     alone = train(table, model, tmp_path / "alone", 1e-2, first_seed=result.best.seed)
     assert all(torch.equal(weight, alone[name]) for name, weight in weights(tmp_path / "run" / "model").items())
     speeds: list[SeedResult] = [each for each in result.seeds if each.examples_per_second > 0 and each.seconds > 0]

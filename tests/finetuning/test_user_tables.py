@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.opened_files import count_opens
 
-from bertkit import api
+import bertkit
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.cli import app
 from bertkit.encoders.bert import Bert, BertConfig
@@ -49,7 +49,7 @@ def write(path: Path, length: int = 5) -> Path:
 @pytest.fixture
 def tuned(source: Path, tmp_path: Path) -> Path:
     options: dict[str, Any] = {"model": source, "label": "tags", "batch_size": 7, "class_weights": "balanced"}
-    api.finetune(write(tmp_path / "t.csv"), output=tmp_path / "run", epochs=2, progress="quiet", **options)
+    bertkit.finetune(write(tmp_path / "t.csv"), output=tmp_path / "run", epochs=2, progress="quiet", **options)
     return tmp_path / "run"
 
 
@@ -61,7 +61,7 @@ def test_thresholds_of_labels_are_set_on_dev_and_kept_with_the_model(tuned: Path
     assert set(task["class_weights"]) == {"city", "mill", "river"}
     results = json.loads((tuned / "results.json").read_text())
     assert _scores(tuned) == pytest.approx(results["best"]["scores"])
-    model = api.load(tuned)
+    model = bertkit.load(tuned)
     prediction = model.classify("the mill")
     expected = [name for name, score in prediction.scores.items() if score >= task["thresholds"].get(name, 0.5)]
     assert list(prediction.label) == expected  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ def test_thresholds_of_labels_are_set_on_dev_and_kept_with_the_model(tuned: Path
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt", ".jsonl", ".parquet"])
 def test_several_labels_are_one_cell(suffix: str, tuned: Path, tmp_path: Path) -> None:
-    assert api.predict(tuned, tmp_path / "t.csv", output=tmp_path / f"out{suffix}", progress="quiet") == 39
+    assert bertkit.predict(tuned, tmp_path / "t.csv", output=tmp_path / f"out{suffix}", progress="quiet") == 39
     if suffix == ".csv":
         rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
         assert [row["id"] for row in rows] == [str(number) for number in range(39)], "ids are the user's"
@@ -78,18 +78,19 @@ def test_several_labels_are_one_cell(suffix: str, tuned: Path, tmp_path: Path) -
         (tmp_path / "again.csv").write_text("id,text,tags\n" + "".join(f'{r["id"]},a,"{r["label"]}"\n' for r in rows))
         predicted = [list(prediction.label) for prediction in _predictions(tuned, tmp_path / "t.csv")]
         read = [
-            list(each.label) for each in api.load(tuned).task.with_files(dev=[tmp_path / "again.csv"]).examples("dev")
+            list(each.label)
+            for each in bertkit.load(tuned).task.with_files(dev=[tmp_path / "again.csv"]).examples("dev")
         ]
         assert read == predicted, "written labels are read back"
 
 
 def _scores(run: Path, **options: Any) -> dict[str, float]:
-    evaluation = api.evaluate(run, progress="quiet", **options)
+    evaluation = bertkit.evaluate(run, progress="quiet", **options)
     return {name: score.value for name, score in evaluation.scores.items()}
 
 
 def _predictions(run: Path, table: Path) -> list[Any]:
-    model = api.load(run)
+    model = bertkit.load(run)
     return list(model.stream(model.task.reader.read(table)))
 
 
@@ -113,7 +114,7 @@ def test_truncation_is_reported_in_training_and_prediction(
     settings = ["--set", "task.stride=64"]
     assert app.run(["finetune", table, *words, "-o", str(tmp_path / "whole"), *settings]) == 0
     assert "cut to" not in capsys.readouterr().err
-    assert api.load(tmp_path / "whole").classify("river " * 300).num_truncated == 0
+    assert bertkit.load(tmp_path / "whole").classify("river " * 300).num_truncated == 0
 
 
 def test_a_weight_of_an_unknown_class_is_an_error_before_anything_is_written(
@@ -140,7 +141,7 @@ def test_a_folder_is_a_task_and_input(source: Path, tmp_path: Path, capsys: pyte
     words = ["finetune", str(folder), "--model", str(source), "--label", "tags", "--epochs", "1", "--quiet", "--json"]
     assert app.run([*words, "-o", str(tmp_path / "run")]) == 0
     scores = json.loads(capsys.readouterr().out)["best"]["scores"]
-    assert api.load(tmp_path / "run").task.name == "files:films"
+    assert bertkit.load(tmp_path / "run").task.name == "files:films"
     assert _scores(tmp_path / "run", data=folder) == pytest.approx(scores)
     assert _scores(tmp_path / "run", split="test") == pytest.approx(scores)
     assert app.run(["evaluate", str(tmp_path / "run"), "--data", str(tmp_path / "nothing"), "--quiet"]) == 2
@@ -154,7 +155,7 @@ def test_a_saved_dataset_can_be_predicted(tuned: Path, tmp_path: Path) -> None:
     with sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     (tmp_path / "saved" / "dataset_info.json").write_text("{}")
-    assert api.predict(tuned, tmp_path / "saved", output=tmp_path / "out.jsonl", progress="quiet") == 3
+    assert bertkit.predict(tuned, tmp_path / "saved", output=tmp_path / "out.jsonl", progress="quiet") == 3
     assert [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").read_text().splitlines()] == ["x", "y", "z"]
 
 
@@ -163,5 +164,5 @@ def test_a_table_is_opened_and_read_once_and_hashed_once(
 ) -> None:
     table = write(tmp_path / "t.csv")
     opened = count_opens(table, monkeypatch)
-    api.finetune(table, model=source, label="tags", output=tmp_path / "run", epochs=1, progress="quiet")
+    bertkit.finetune(table, model=source, label="tags", output=tmp_path / "run", epochs=1, progress="quiet")
     assert len(opened) <= 2, "one reading, from which dev is held out, and one hash for the record"

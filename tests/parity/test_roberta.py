@@ -13,7 +13,7 @@ import torch
 from tests.parity.agreement import COMPOSITE, SIMPLE, close, close_outputs
 from torch import Tensor, nn
 
-from bertkit import api
+import bertkit
 from bertkit.batch import IGNORE, Batch
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.contracts import Encoder, Objective
@@ -241,7 +241,7 @@ def test_a_folder_of_transformers_is_finetuned_and_predictions_agree(tmp_path: P
     rows = [f"the {words[n % 5]} went,a {words[n * n % 5]} is {words[n % 3]},{('no', 'yes')[n % 2]}" for n in range(99)]
     (tmp_path / "pairs.csv").write_text("\n".join(["sentence1,sentence2,label", *rows]), encoding="utf-8")
     run = tmp_path / "run"
-    api.finetune(
+    bertkit.finetune(
         tmp_path / "pairs.csv",
         model=tmp_path / "base",
         output=run,

@@ -15,7 +15,8 @@ import transformers
 from tests.interruptible_run import outcome
 from tests.published import published_run
 
-from bertkit import api, config
+import bertkit
+from bertkit import config
 from bertkit.batch import Batch
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.config import Setting
@@ -197,21 +198,23 @@ def test_a_causal_bert_is_left_to_right_without_next_sentences() -> None:
 def test_the_verb(data: Path, architecture: str) -> None:
     output = data.parent / "verb"
     options: dict[str, Any] = {"steps": 2, "batch_size": 5, "seq_length": 17, "progress": "quiet"}
-    api.pretrain(data, output=output, architecture=architecture, size="1/14/2", set=["encoder.dropout=0.2"], **options)
+    bertkit.pretrain(
+        data, output=output, architecture=architecture, size="1/14/2", set=["encoder.dropout=0.2"], **options
+    )
     recorded = pretraining_from_json(read_run(output)["run"])
     assert recorded.encoder == replace(ModelFolder.open(output).load_encoder().config, dropout=0.2)
-    origins = {each.path: each.origin for each in api.config_show(output)}
+    origins = {each.path: each.origin for each in bertkit.config_show(output)}
     assert origins["encoder.num_layers"] == "--size 1/14/2"
     assert origins["encoder.dropout"] == "--set"
     assert origins["task.objectives"] == f"--architecture {architecture}"
     assert origins["architecture"] == f"--architecture {architecture}"
-    again = api.pretrain(resume=output, set=["save_every=100"], progress="quiet")
+    again = bertkit.pretrain(resume=output, set=["save_every=100"], progress="quiet")
     assert not isinstance(again, PretrainPlan)
     assert again.steps == 2
     title = {"roberta": "# RoBERTa 1/14/2", "gpt": "# GPT 1/14/2"}[architecture]
     assert title in (output / "model" / "README.md").read_text()
     with pytest.raises(BertkitError, match="a resumed run has its data, its folder and its architecture"):
-        api.pretrain(resume=output, architecture=architecture, progress="quiet")
+        bertkit.pretrain(resume=output, architecture=architecture, progress="quiet")
 
 
 @pytest.mark.parametrize("architecture", ["gpt"])

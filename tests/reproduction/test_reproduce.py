@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.errors import BertkitError
 from bertkit.reproduction.estimate import ReproductionEstimate
 from bertkit.reproduction.reproduce import Reproduction
@@ -18,7 +18,7 @@ MINUTES = 15
 
 
 def reproduce(table: str, output: Path, data: Path, *, settings: list[str] = SMALL) -> Reproduction:
-    found = api.reproduce(table, data=data, output=output, scale="smoke", set=settings, progress="quiet")
+    found = bertkit.reproduce(table, data=data, output=output, scale="smoke", set=settings, progress="quiet")
     assert isinstance(found, Reproduction)
     return found
 
@@ -59,7 +59,7 @@ def test_a_table_with_every_kind_of_system(data_folder: Path, tmp_path: Path) ->
     with pytest.raises(BertkitError, match=r"was made with other settings \(seeds differ\)"):
         reproduce("table4", out, data_folder, settings=[*SMALL, "seeds=2"])
     with pytest.raises(BertkitError, match=r"was made with other settings \(--corpus differ\)"):
-        api.reproduce("table4", data=data_folder, output=out, corpus=[__file__], scale="smoke", set=SMALL)
+        bertkit.reproduce("table4", data=data_folder, output=out, corpus=[__file__], scale="smoke", set=SMALL)
     assert reproduce("Table 4", out.rename(tmp_path / "moved"), data_folder).tables[0].text_rows() == table.text_rows()
 
 
@@ -75,7 +75,7 @@ def test_a_folder_of_another_verb_is_left_as_it_is(
 
 
 def test_a_plan_estimates_the_cost_and_trains_nothing(data_folder: Path, tmp_path: Path) -> None:
-    plan = api.reproduce("all", data=data_folder, output=tmp_path / "out", scale="paper", plan=True)
+    plan = bertkit.reproduce("all", data=data_folder, output=tmp_path / "out", scale="paper", plan=True)
     assert isinstance(plan, ReproductionEstimate)
     assert not (tmp_path / "out").exists()
     by_name = {each.name: each for each in plan.pretrainings}
@@ -102,7 +102,7 @@ def test_mistakes_are_reported_before_any_work(
     table: str, scale: str, settings: list[str], message: str, data_folder: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(BertkitError) as error:
-        api.reproduce(table, data=data_folder, output=tmp_path, scale=scale, set=settings, progress="quiet")
+        bertkit.reproduce(table, data=data_folder, output=tmp_path, scale=scale, set=settings, progress="quiet")
     assert message in str(error.value)
     assert not any(tmp_path.iterdir())
 
@@ -113,16 +113,18 @@ def test_unusable_output_and_corpus_are_reported(data_folder: Path, tmp_path: Pa
     with pytest.raises(BertkitError, match=r"cannot write to .*file: File exists\. Choose another -o folder"):
         reproduce("table5", file, data_folder)
     with pytest.raises(BertkitError, match=r"is a folder; name its files, such as .*\*\.txt"):
-        api.reproduce("table5", data=data_folder, output=file, corpus=[tmp_path], progress="quiet")
+        bertkit.reproduce("table5", data=data_folder, output=file, corpus=[tmp_path], progress="quiet")
 
 
 def test_missing_data_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"corpora has no enwiki\* and no books"):
-        api.reproduce("table5", data=tmp_path, output=tmp_path / "out", scale="smoke", progress="quiet")
+        bertkit.reproduce("table5", data=tmp_path, output=tmp_path / "out", scale="smoke", progress="quiet")
     text = tmp_path / "text.txt"
     text.write_text("A sentence. Another one.\n")
     with pytest.raises(BertkitError, match=r"MNLI.*does not exist"):
-        api.reproduce("table5", data=tmp_path, output=tmp_path / "out", scale="smoke", corpus=[text], progress="quiet")
+        bertkit.reproduce(
+            "table5", data=tmp_path, output=tmp_path / "out", scale="smoke", corpus=[text], progress="quiet"
+        )
 
 
 @pytest.mark.slow

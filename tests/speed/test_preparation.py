@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.api import load_tokenizer
+from bertkit import load_tokenizer
 from bertkit.errors import BertkitError
 from bertkit.speed.preparation import compare_preparation, peer_systems, time_own
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bertkit import api
+import bertkit
 from bertkit.runs import read_metrics
 from bertkit.sweeps import sweep as tuning
 from bertkit.sweeps.optuna_trials import Journal, Trials, _format
@@ -25,7 +25,7 @@ GRID = ["lr=1e-5..1e-2", "batch_size=13,33", "schedule.warmup=0.0..0.2"]
 
 def tune(table: Path, model: Path, output: Path, trials: int, **options: Any) -> SweepResult:
     options = {"epochs": 1, "grid": GRID, "progress": "quiet", **options}
-    return api.tune(table, model=model, output=output, trials=trials, **options)
+    return bertkit.tune(table, model=model, output=output, trials=trials, **options)
 
 
 def open_journal(output: Path) -> Any:

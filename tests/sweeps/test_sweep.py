@@ -20,7 +20,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from bertkit import api, scheduling
+import bertkit
+from bertkit import scheduling
 from bertkit.cli import app
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.finetuning.data import FinetuningData, load_data
@@ -39,7 +40,7 @@ PATIENCE = 250
 
 
 def tune(table: Path, model: Path, output: Path, grid: Any = GRID, **options: Any) -> SweepResult:
-    return api.tune(table, model=model, output=output, grid=grid, **{"epochs": 1, "progress": "quiet", **options})
+    return bertkit.tune(table, model=model, output=output, grid=grid, **{"epochs": 1, "progress": "quiet", **options})
 
 
 @contextmanager
@@ -89,7 +90,7 @@ def test_every_point_of_a_grid_is_trained_and_the_best_one_is_kept(table: Path, 
     assert result.best is not None
     assert (output / "best").resolve() == result.best.folder.resolve()
     assert [path.parent.resolve() for path in output.glob("points/*/model")] == [result.best.folder.resolve()]
-    assert api.evaluate(output / "best", progress="quiet")["accuracy"] == result.best.best
+    assert bertkit.evaluate(output / "best", progress="quiet")["accuracy"] == result.best.best
     written = json.loads((output / "sweep.json").read_text())
     assert [each["mean"] for each in written["points"]] == [each.mean for each in result.points]
     assert written["best"] == result.best.folder.name
@@ -104,7 +105,7 @@ def test_a_point_is_the_same_as_a_finetuning_with_its_settings(table: Path, mode
     assert result.best is not None
     settings = result.best.settings
     alone = {"lr": float(settings["lr"]), "set": [f"optimizer.beta2={settings['optimizer.beta2']}"]}
-    api.finetune(table, model=model, output=tmp_path / "alone", epochs=1, progress="quiet", **alone)  # type: ignore[arg-type]
+    bertkit.finetune(table, model=model, output=tmp_path / "alone", epochs=1, progress="quiet", **alone)  # type: ignore[arg-type]
     folders = (result.best.folder, tmp_path / "alone")
     mine, other = (load_file(folder / "model" / "model.safetensors") for folder in folders)
     assert all(torch.equal(value, other[name]) for name, value in mine.items())

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertkit import api
+import bertkit
 from bertkit.contracts import SubwordTokenizer
 from bertkit.data.sources import TextChunk
 from bertkit.data.tokenizing import ChunkTokenizer, TokenizerFile
@@ -117,7 +117,7 @@ class TestShards:
 class TestFiles:
     def test_tokenizer_show_leaves_out_the_characters(self, words: WordLevel, tmp_path: Path) -> None:
         words.save(tmp_path)
-        shown = [(view.token, view.id, view.start) for view in api.tokenizer_show(tmp_path, "the fjord")]
+        shown = [(view.token, view.id, view.start) for view in bertkit.tokenizer_show(tmp_path, "the fjord")]
         assert shown == [("the", 4, 0), ("<UNK>", 1, 4)]
 
     def test_a_saved_tokenizer_is_loaded_unchanged(self, words: WordLevel, tmp_path: Path) -> None:

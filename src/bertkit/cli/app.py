@@ -1,7 +1,7 @@
 """All verbs put together into one command.
 
 Imports inside functions are allowed in ``cli`` and nowhere else: ``bertkit pretrain --help`` and a misspelt option
-must not wait for PyTorch, so each verb imports ``bertkit.api`` when it runs.
+must not wait for PyTorch. The verbs of ``bertkit`` itself are imported when they are used.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bertkit
 from bertkit.cli.output import show_json, show_lines, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import count_of
@@ -13,9 +14,7 @@ _SHOWN_IDS = 20
 
 def glue_table(options: GlueTableOptions, *, json: bool) -> None:
     """Show the scores of runs on GLUE's tasks."""
-    from bertkit import api
-
-    table = api.glue_table(**vars(options))
+    table = bertkit.glue_table(**vars(options))
     if json:
         show_json(table)
         return
@@ -31,9 +30,7 @@ def glue_table(options: GlueTableOptions, *, json: bool) -> None:
 
 def glue_submit(options: GlueSubmitOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Write the files of a submission, and show which."""
-    from bertkit import api
-
-    submission = api.glue_submit(**vars(options))
+    submission = bertkit.glue_submit(**vars(options))
     if json:
         show_json(submission)
         return
@@ -43,9 +40,7 @@ def glue_submit(options: GlueSubmitOptions, *, json: bool, verbosity: Verbosity)
 
 def squad_score(options: SquadScoreOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Show the official scores of a file of predictions."""
-    from bertkit import api
-
-    result = api.squad_score(**vars(options))
+    result = bertkit.squad_score(**vars(options))
     show_json(result.scores) if json else show_table(("score", "value"), result.scores.items())
     for ids, noun, problem in (
         (result.missing, "question", "without a prediction, counted as wrong"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import bertkit
 from bertkit.cli.output import show_json, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import count_of
@@ -12,9 +13,7 @@ from bertkit.options.embedding import EmbedOptions, SearchOptions
 
 def embed(options: EmbedOptions, *, verbosity: Verbosity) -> None:
     """Make a vector of every text of a file."""
-    from bertkit import api
-
-    record = api.embed(**vars(options))
+    record = bertkit.embed(**vars(options))
     verbosity.say(f"{count_of(record.rows, 'vector')} of {count_of(record.dimension, 'number')} in {options.output}")
     texts = () if Path(options.output).suffix.lower() == ".parquet" else ("--texts", str(options.input))
     verbosity.suggest("bertkit", "search", options.output, "a query", "--model", options.model, *texts)
@@ -22,9 +21,7 @@ def embed(options: EmbedOptions, *, verbosity: Verbosity) -> None:
 
 def search(options: SearchOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Show the texts that are nearest to a query."""
-    from bertkit import api
-
-    found = api.search(**vars(options))
+    found = bertkit.search(**vars(options))
     if json:
         show_json(found)
         return

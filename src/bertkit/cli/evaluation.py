@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import bertkit
 from bertkit.cli.output import show_json, show_lines, show_parts, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import count_of
@@ -12,9 +13,7 @@ from bertkit.options.evaluation import CompareOptions, EvaluateOptions
 
 def evaluate(options: EvaluateOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Show the scores of a model with their intervals."""
-    from bertkit import api
-
-    evaluation = api.evaluate(**vars(options))
+    evaluation = bertkit.evaluate(**vars(options))
     if json:
         show_json(evaluation.to_dict())
     else:
@@ -47,9 +46,7 @@ def _suffix_of_data(run: Path) -> str:
 
 def compare(options: CompareOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Show the scores of two models, the examples on which they differ, and whether the difference is significant."""
-    from bertkit import api
-
-    comparison = api.compare(**vars(options))
+    comparison = bertkit.compare(**vars(options))
     if json:
         show_json(comparison)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bertkit
 from bertkit.cli.output import show_lines
 from bertkit.cli.verbosity import Verbosity
 from bertkit.options.exchange import ExportOptions, ImportOptions
@@ -9,9 +10,7 @@ from bertkit.options.exchange import ExportOptions, ImportOptions
 
 def import_(options: ImportOptions, *, verbosity: Verbosity) -> None:
     """Convert a model to a model folder, and show what was found in it."""
-    from bertkit import api
-
-    found = api.import_(**vars(options))
+    found = bertkit.import_(**vars(options))
     show_lines(found.lines())
     if found.is_for_a_task:
         verbosity.suggest("bertkit", "predict", options.output, "NEW.csv", "-o", "PREDICTIONS.csv")
@@ -21,6 +20,4 @@ def import_(options: ImportOptions, *, verbosity: Verbosity) -> None:
 
 def export(options: ExportOptions, *, verbosity: Verbosity) -> None:
     """Write a model for another library, and show what was written."""
-    from bertkit import api
-
-    show_lines(api.export(**vars(options)).lines())
+    show_lines(bertkit.export(**vars(options)).lines())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bertkit
 from bertkit.cli.output import show_lines
 from bertkit.errors import count_of
 from bertkit.options.explanation import AttentionOptions, ExplainOptions
@@ -9,10 +10,9 @@ from bertkit.options.explanation import AttentionOptions, ExplainOptions
 
 def attention(options: AttentionOptions) -> None:
     """Write the page, and say where it is."""
-    from bertkit import api
     from bertkit.report.explanation_pages import describe_truncation
 
-    maps = api.attention(**vars(options))
+    maps = bertkit.attention(**vars(options))
     layers, heads = maps.weights.shape[:2]
     shape = f"{count_of(layers, 'layer')} of {count_of(heads, 'head')} on {count_of(len(maps.tokens), 'token')}"
     show_lines([f"{options.output}: {shape}", *describe_truncation(maps.num_truncated)])
@@ -20,10 +20,9 @@ def attention(options: AttentionOptions) -> None:
 
 def explain(options: ExplainOptions) -> None:
     """Write the page, and show the tokens that matter most."""
-    from bertkit import api
     from bertkit.report.explanation_pages import describe_truncation
 
-    found = api.explain(**vars(options))
+    found = bertkit.explain(**vars(options))
     places = abs(found.contributions).argsort()[::-1][:3].tolist()
     words = ", ".join(f"{found.tokens[place]} {found.contributions[place]:+.3f}" for place in places)
     line = f"{options.output}: {found.prediction}, most by {words}"

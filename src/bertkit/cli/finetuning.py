@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import bertkit
 from bertkit.cli.output import show_json, show_lines, show_parts, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.options.command import spell_command
@@ -21,9 +22,7 @@ _WIDTH, _INDENT = 80, "    "
 
 def list_tasks(*, json: bool = False) -> None:
     """Show the tasks that bertkit knows by name, with their scores and files."""
-    from bertkit import api
-
-    tasks = api.list_tasks()
+    tasks = bertkit.list_tasks()
     show_json(tasks) if json else show_lines(line for task in tasks for line in _describe_task(task))
 
 
@@ -36,9 +35,7 @@ def _describe_task(task: TaskEntry) -> Iterator[str]:
 
 def finetune(options: FinetuneOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Fine-tune a model, and show the scores of every seed."""
-    from bertkit import api
-
-    result = api.finetune(**vars(options))
+    result = bertkit.finetune(**vars(options))
     if json:
         show_json(result)
     else:
@@ -54,11 +51,10 @@ def finetune(options: FinetuneOptions, *, json: bool, verbosity: Verbosity) -> N
 
 def tune(options: TuneOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Fine-tune with every configuration, and show them, the best first."""
-    from bertkit import api
     from bertkit.machine.interrupts import Interrupted
 
     try:
-        result = api.tune(**vars(options))
+        result = bertkit.tune(**vars(options))
     except Interrupted as stop:
         stop.args = (f"{stop}: {spell_command('tune', options)}",)
         raise

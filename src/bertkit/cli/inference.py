@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bertkit
 from bertkit.cli.output import show_json, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import count_of
@@ -10,9 +11,7 @@ from bertkit.options.inference import FillOptions, PredictOptions
 
 def fill(options: FillOptions, *, json: bool) -> None:
     """Show the most probable words for each mask."""
-    from bertkit import api
-
-    masks = api.fill(**vars(options))
+    masks = bertkit.fill(**vars(options))
     if json:
         show_json(masks)
         return
@@ -22,8 +21,6 @@ def fill(options: FillOptions, *, json: bool) -> None:
 
 def predict(options: PredictOptions, *, verbosity: Verbosity) -> None:
     """Predict every row of a file."""
-    from bertkit import api
-
-    count = api.predict(**vars(options))
+    count = bertkit.predict(**vars(options))
     place = "" if str(options.output) == "-" else f" in {options.output}"
     verbosity.say(f"{count_of(count, 'prediction')}{place}")

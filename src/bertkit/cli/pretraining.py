@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import bertkit
 from bertkit.cli.output import show_json, show_lines, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import count_of
@@ -13,12 +14,11 @@ from bertkit.report.progress import describe_duration
 
 def pretrain(options: PretrainOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Pre-train, continue or plan a run, and show its result."""
-    from bertkit import api
     from bertkit.pretraining.planning import PretrainPlan
     from bertkit.runs import read_run
     from bertkit.training.distributed import rank
 
-    result = api.pretrain(**vars(options))
+    result = bertkit.pretrain(**vars(options))
     if rank() > 0:
         return
     if isinstance(result, PretrainPlan):

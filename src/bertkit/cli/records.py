@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import bertkit
 from bertkit.cli.output import show_json, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import count_of
@@ -12,9 +13,7 @@ from bertkit.options.records import ConfigShowOptions, TrackOptions
 
 def track(options: TrackOptions, *, verbosity: Verbosity) -> None:
     """Write the metrics of a run for TensorBoard."""
-    from bertkit import api
-
-    count = api.track(**vars(options))
+    count = bertkit.track(**vars(options))
     folder = Path(options.run) / "tensorboard"
     verbosity.say(f"{count_of(count, 'record')} in {folder}")
     verbosity.suggest("tensorboard", "--logdir", folder)
@@ -22,9 +21,7 @@ def track(options: TrackOptions, *, verbosity: Verbosity) -> None:
 
 def config_show(options: ConfigShowOptions, *, origin: bool, json: bool) -> None:
     """Show the settings of a run."""
-    from bertkit import api
-
-    settings = api.config_show(**vars(options))
+    settings = bertkit.config_show(**vars(options))
     if json:
         show_json(settings)
     elif origin:

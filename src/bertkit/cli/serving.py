@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import bertkit
 from bertkit.cli.verbosity import Verbosity
 from bertkit.options.serving import ServeOptions
 
 
 def serve(options: ServeOptions, *, verbosity: Verbosity) -> None:
     """Serve until a signal to stop."""
-    from bertkit import api
-
-    api.serve(**vars(options))
+    bertkit.serve(**vars(options))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import bertkit
 from bertkit.cli.output import show_json, show_lines, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import count_of
@@ -20,30 +21,22 @@ if TYPE_CHECKING:
 
 def bench_prepare(options: BenchPrepareOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Show the speed of every system."""
-    from bertkit import api
-
-    _show(api.bench_prepare(**vars(options)), json=json)
+    _show(bertkit.bench_prepare(**vars(options)), json=json)
 
 
 def bench_pretrain(options: BenchPretrainOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Show the speed of every system."""
-    from bertkit import api
-
-    _show(api.bench_pretrain(**vars(options)), json=json)
+    _show(bertkit.bench_pretrain(**vars(options)), json=json)
 
 
 def bench_finetune(options: BenchFinetuneOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Show the speed of every system."""
-    from bertkit import api
-
-    _show(api.bench_finetune(**vars(options)), json=json)
+    _show(bertkit.bench_finetune(**vars(options)), json=json)
 
 
 def bench_inference(options: BenchInferenceOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Show the speed of every system."""
-    from bertkit import api
-
-    speed = api.bench_inference(**vars(options))
+    speed = bertkit.bench_inference(**vars(options))
     if json:
         show_json(speed)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bertkit
 from bertkit.cli.output import show_json, show_lines
 from bertkit.cli.verbosity import Verbosity
 from bertkit.options.start import DoctorOptions, QuickstartOptions
@@ -9,14 +10,10 @@ from bertkit.options.start import DoctorOptions, QuickstartOptions
 
 def quickstart(options: QuickstartOptions, *, verbosity: Verbosity) -> None:
     """Make a small model from scratch and show what it can do."""
-    from bertkit import api
-
-    show_lines(api.quickstart(**vars(options)).lines())
+    show_lines(bertkit.quickstart(**vars(options)).lines())
 
 
 def doctor(options: DoctorOptions, *, json: bool) -> None:
     """Show what this machine offers."""
-    from bertkit import api
-
-    diagnosis = api.doctor(**vars(options))
+    diagnosis = bertkit.doctor(**vars(options))
     show_json(diagnosis) if json else show_lines(diagnosis.lines())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import bertkit
 from bertkit.cli.output import show_json, show_lines, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import BAD_DATA
@@ -23,9 +24,7 @@ _MOST_SHOWN = 5
 
 def corpus_check(options: CorpusCheckOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Show a report on text files; ends with exit code 3 if one of them cannot be prepared as it is."""
-    from bertkit import api
-
-    report = api.corpus_check(**vars(options))
+    report = bertkit.corpus_check(**vars(options))
     show_json(report) if json else show_lines(report.lines())
     if report.problems:
         raise SystemExit(BAD_DATA)
@@ -35,9 +34,7 @@ def corpus_check(options: CorpusCheckOptions, *, json: bool, verbosity: Verbosit
 
 def tokenizer_train(options: TokenizerTrainOptions, *, verbosity: Verbosity) -> None:
     """Train a tokenizer, and show the size of its vocabulary."""
-    from bertkit import api
-
-    trained = api.tokenizer_train(**vars(options))
+    trained = bertkit.tokenizer_train(**vars(options))
     show_lines([f"{options.output}: {trained.vocab_size:,} subwords"])
     files = [*_shorten(options.files), *_name_field(options.field)]
     if options.on_bad_bytes != "error":
@@ -47,9 +44,7 @@ def tokenizer_train(options: TokenizerTrainOptions, *, verbosity: Verbosity) -> 
 
 def tokenizer_show(options: TokenizerShowOptions, *, json: bool) -> None:
     """Show the tokens of a text."""
-    from bertkit import api
-
-    tokens = api.tokenizer_show(**vars(options))
+    tokens = bertkit.tokenizer_show(**vars(options))
     if json:
         show_json(tokens)
         return
@@ -59,9 +54,7 @@ def tokenizer_show(options: TokenizerShowOptions, *, json: bool) -> None:
 
 def tokenizer_compare(options: TokenizerCompareOptions, *, json: bool) -> None:
     """Show how well each tokenizer fits the text."""
-    from bertkit import api
-
-    found = api.tokenizer_compare(**vars(options))
+    found = bertkit.tokenizer_compare(**vars(options))
     if json:
         show_json(found)
         return
@@ -80,9 +73,7 @@ def tokenizer_compare(options: TokenizerCompareOptions, *, json: bool) -> None:
 
 def prepare(options: PrepareOptions, *, verbosity: Verbosity) -> None:
     """Tokenize text files, and show what the shards hold."""
-    from bertkit import api
-
-    manifest = api.prepare(**vars(options))
+    manifest = bertkit.prepare(**vars(options))
     show_lines(manifest.lines())
     output = to_path(options.output)
     if isinstance(output, RemotePath):  # shards are mapped into memory, so they must be downloaded
