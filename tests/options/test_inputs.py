@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import options
 from bertkit.errors import BertkitError
-from bertkit.options import Options
+from bertkit.options.evaluation import EvaluateOptions
+from bertkit.options.finetuning import FinetuneOptions
+from bertkit.options.inference import PredictOptions
 from bertkit.options.inputs import check_inputs, looks_like_table
+from bertkit.options.job import Options
+from bertkit.options.pretraining import PretrainOptions
+from bertkit.options.start import DoctorOptions
+from bertkit.options.text import PrepareOptions, TokenizerTrainOptions
 
 
 @pytest.fixture(autouse=True)
@@ -26,15 +31,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "record",
     [
-        options.FinetuneOptions("r.csv", model="run", output="new"),
-        options.FinetuneOptions("glue:sst2", model="run", output="new", train=["r.csv"], then=Path("r.csv")),
-        options.FinetuneOptions("run", model=Path("run"), output="new"),
-        options.PredictOptions("run", "-", output="-"),
-        options.EvaluateOptions("run", data="r.csv"),
-        options.PrepareOptions(["t.txt"], tokenizer="run", output="new"),
-        options.PrepareOptions(["t.txt"], tokenizer="run", output="s3://bucket/data"),
-        options.PretrainOptions("run", output="new"),
-        options.DoctorOptions(),
+        FinetuneOptions("r.csv", model="run", output="new"),
+        FinetuneOptions("glue:sst2", model="run", output="new", train=["r.csv"], then=Path("r.csv")),
+        FinetuneOptions("run", model=Path("run"), output="new"),
+        PredictOptions("run", "-", output="-"),
+        EvaluateOptions("run", data="r.csv"),
+        PrepareOptions(["t.txt"], tokenizer="run", output="new"),
+        PrepareOptions(["t.txt"], tokenizer="run", output="s3://bucket/data"),
+        PretrainOptions("run", output="new"),
+        DoctorOptions(),
     ],
 )
 def test_inputs_that_exist_are_accepted(record: Options) -> None:
@@ -44,21 +49,21 @@ def test_inputs_that_exist_are_accepted(record: Options) -> None:
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        (options.FinetuneOptions("q.csv", model="run", output="new"), "no file at q.csv. Did you mean r.csv?"),
-        (options.FinetuneOptions("r.csv", model="rum", output="new"), "no model at rum. Did you mean run?"),
-        (options.FinetuneOptions("r.csv", model="run", output="new", then="x.tsv"), "no file at x.tsv"),
-        (options.FinetuneOptions("r.csv", model="run", output="new", dev="q.csv"), "no file or folder at q.csv"),
-        (options.PredictOptions("rum", "r.csv", output="-"), "no model at rum"),
-        (options.PredictOptions("run", "q.csv", output="-"), "no file or folder at q.csv"),
-        (options.PredictOptions("run", "r.csv", output="-", ensemble=["run", "rum"]), "no model at rum"),
-        (options.EvaluateOptions("run", data="q.csv"), "no file or folder at q.csv"),
-        (options.PrepareOptions(["t.txt", "u.txt"], tokenizer="run", output="new"), "no file at u.txt"),
-        (options.PretrainOptions("dota", output="new"), "no data at dota"),
-        (options.PretrainOptions(resume="rum"), "no run at rum"),
-        (options.PretrainOptions("s3://b/data", output="new"), "s3://b/data is a URL, and a path on this machine is"),
-        (options.FinetuneOptions("s3://b/r.csv", model="run", output="new"), "s3://b/r.csv is a URL"),
-        (options.FinetuneOptions("r.csv", model="run", output="s3://b/new"), "s3://b/new is a URL, and this command"),
-        (options.TokenizerTrainOptions(["t.txt"], output=Path("gs://b/t"), vocab_size=9), "gs:/b/t is a URL"),
+        (FinetuneOptions("q.csv", model="run", output="new"), "no file at q.csv. Did you mean r.csv?"),
+        (FinetuneOptions("r.csv", model="rum", output="new"), "no model at rum. Did you mean run?"),
+        (FinetuneOptions("r.csv", model="run", output="new", then="x.tsv"), "no file at x.tsv"),
+        (FinetuneOptions("r.csv", model="run", output="new", dev="q.csv"), "no file or folder at q.csv"),
+        (PredictOptions("rum", "r.csv", output="-"), "no model at rum"),
+        (PredictOptions("run", "q.csv", output="-"), "no file or folder at q.csv"),
+        (PredictOptions("run", "r.csv", output="-", ensemble=["run", "rum"]), "no model at rum"),
+        (EvaluateOptions("run", data="q.csv"), "no file or folder at q.csv"),
+        (PrepareOptions(["t.txt", "u.txt"], tokenizer="run", output="new"), "no file at u.txt"),
+        (PretrainOptions("dota", output="new"), "no data at dota"),
+        (PretrainOptions(resume="rum"), "no run at rum"),
+        (PretrainOptions("s3://b/data", output="new"), "s3://b/data is a URL, and a path on this machine is"),
+        (FinetuneOptions("s3://b/r.csv", model="run", output="new"), "s3://b/r.csv is a URL"),
+        (FinetuneOptions("r.csv", model="run", output="s3://b/new"), "s3://b/new is a URL, and this command"),
+        (TokenizerTrainOptions(["t.txt"], output=Path("gs://b/t"), vocab_size=9), "gs:/b/t is a URL"),
     ],
 )
 def test_an_input_that_does_not_exist_is_an_error(record: Options, message: str) -> None:
@@ -69,7 +74,7 @@ def test_an_input_that_does_not_exist_is_an_error(record: Options, message: str)
 
 def test_a_folder_whose_name_looks_like_a_url_is_a_folder() -> None:
     Path("run:/data").mkdir(parents=True)
-    check_inputs(options.PretrainOptions("run:/data", output="run:/data"))
+    check_inputs(PretrainOptions("run:/data", output="run:/data"))
 
 
 def test_names_of_tables() -> None:
@@ -89,4 +94,4 @@ def test_a_pipe_a_socket_or_a_device_is_refused_before_it_is_opened(tmp_path: Pa
         else:
             path.symlink_to(os.devnull)
         with pytest.raises(BertkitError, match="is a pipe, a socket or a device, and no file"):
-            check_inputs(options.EvaluateOptions("run", data=path))
+            check_inputs(EvaluateOptions("run", data=path))

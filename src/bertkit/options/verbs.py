@@ -4,44 +4,73 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bertkit import options
+from bertkit.options.embedding import EmbedOptions, SearchOptions
+from bertkit.options.evaluation import (
+    CompareOptions,
+    EvaluateOptions,
+    GlueSubmitOptions,
+    GlueTableOptions,
+    SquadScoreOptions,
+)
+from bertkit.options.exchange import ExportOptions, ImportOptions
+from bertkit.options.explanation import AttentionOptions, ExplainOptions
+from bertkit.options.finetuning import FinetuneOptions, TuneOptions
+from bertkit.options.inference import FillOptions, PredictOptions
 from bertkit.options.job import Options
+from bertkit.options.pretraining import PretrainOptions
+from bertkit.options.records import ConfigShowOptions, TrackOptions
+from bertkit.options.reproduction import ReproduceOptions
+from bertkit.options.serving import ServeOptions
+from bertkit.options.speed import (
+    BenchFinetuneOptions,
+    BenchInferenceOptions,
+    BenchPrepareOptions,
+    BenchPretrainOptions,
+)
+from bertkit.options.start import DoctorOptions, QuickstartOptions
+from bertkit.options.text import (
+    CorpusCheckOptions,
+    PrepareOptions,
+    TokenizerCompareOptions,
+    TokenizerShowOptions,
+    TokenizerTrainOptions,
+)
 
 HEADINGS: Mapping[str, Mapping[str, type[Options]]] = {
-    "start": {"quickstart": options.QuickstartOptions, "doctor": options.DoctorOptions},
+    "start": {"quickstart": QuickstartOptions, "doctor": DoctorOptions},
     "from text to a model": {
-        "corpus check": options.CorpusCheckOptions,
-        "tokenizer train": options.TokenizerTrainOptions,
-        "tokenizer show": options.TokenizerShowOptions,
-        "tokenizer compare": options.TokenizerCompareOptions,
-        "prepare": options.PrepareOptions,
-        "pretrain": options.PretrainOptions,
+        "corpus check": CorpusCheckOptions,
+        "tokenizer train": TokenizerTrainOptions,
+        "tokenizer show": TokenizerShowOptions,
+        "tokenizer compare": TokenizerCompareOptions,
+        "prepare": PrepareOptions,
+        "pretrain": PretrainOptions,
     },
     "from a model to predictions": {
-        "fill": options.FillOptions,
-        "finetune": options.FinetuneOptions,
-        "tune": options.TuneOptions,
-        "evaluate": options.EvaluateOptions,
-        "compare": options.CompareOptions,
-        "predict": options.PredictOptions,
-        "embed": options.EmbedOptions,
-        "search": options.SearchOptions,
-        "glue table": options.GlueTableOptions,
-        "glue submit": options.GlueSubmitOptions,
-        "squad score": options.SquadScoreOptions,
-        "bench prepare": options.BenchPrepareOptions,
-        "bench pretrain": options.BenchPretrainOptions,
-        "bench finetune": options.BenchFinetuneOptions,
-        "bench inference": options.BenchInferenceOptions,
+        "fill": FillOptions,
+        "finetune": FinetuneOptions,
+        "tune": TuneOptions,
+        "evaluate": EvaluateOptions,
+        "compare": CompareOptions,
+        "predict": PredictOptions,
+        "embed": EmbedOptions,
+        "search": SearchOptions,
+        "glue table": GlueTableOptions,
+        "glue submit": GlueSubmitOptions,
+        "squad score": SquadScoreOptions,
+        "bench prepare": BenchPrepareOptions,
+        "bench pretrain": BenchPretrainOptions,
+        "bench finetune": BenchFinetuneOptions,
+        "bench inference": BenchInferenceOptions,
     },
     "serving": {
-        "serve": options.ServeOptions,
-        "attention": options.AttentionOptions,
-        "explain": options.ExplainOptions,
+        "serve": ServeOptions,
+        "attention": AttentionOptions,
+        "explain": ExplainOptions,
     },
-    "models of other libraries": {"import": options.ImportOptions, "export": options.ExportOptions},
-    "the paper": {"reproduce": options.ReproduceOptions},
-    "records": {"track": options.TrackOptions, "config show": options.ConfigShowOptions},
+    "models of other libraries": {"import": ImportOptions, "export": ExportOptions},
+    "the paper": {"reproduce": ReproduceOptions},
+    "records": {"track": TrackOptions, "config show": ConfigShowOptions},
 }
 
 VERBS: Mapping[str, type[Options]] = {verb: record for verbs in HEADINGS.values() for verb, record in verbs.items()}
