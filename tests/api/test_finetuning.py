@@ -70,19 +70,27 @@ def test_the_second_task_is_read_before_the_first_is_trained(workspace: Path, tm
     assert not (output / "first").exists()
 
 
-def test_a_teacher_of_other_classes_than_the_second_task_is_refused_at_once(workspace: Path, tmp_path: Path) -> None:
-    second = tmp_path / "second.csv"
-    second.write_text("review,label\n" + "good,yes\npoor,no\nold,yes\nnew,no\n" * 9)
-    with pytest.raises(BertkitError, match=r"--teacher is for one task, and --then files:second\.csv has other labels"):
-        bertkit.finetune(
-            workspace / "reviews.csv",
-            then=second,
-            model=workspace / "run",
-            teacher=workspace / "run",
-            output=tmp_path / "run",
-            set=QUICK,
-            progress="quiet",
-        )
+def test_a_limit_and_a_teacher_are_for_the_first_task_alone(workspace: Path, tmp_path: Path) -> None:
+    output, second, texts = tmp_path / "run", tmp_path / "second.csv", tmp_path / "texts.txt"
+    second.write_text(
+        "review,label\n" + "".join(f"word {number},{('no', 'yes')[number % 2]}\n" for number in range(36))
+    )
+    texts.write_text("a good film\na poor film\n")
+    bertkit.finetune(
+        workspace / "reviews.csv",
+        then=second,
+        model=workspace / "run",
+        teacher=workspace / "tuned",
+        unlabelled=texts,
+        output=output,
+        limit=13,
+        set=["batch_size=13", "epochs=1", "layer_weight=1.0"],
+        progress="quiet",
+    )
+    names = ("limit", "teacher", "unlabelled", "layer_weight")
+    first, last = ({each.path: each.value for each in bertkit.config_show(run)} for run in (output / "first", output))
+    assert [first[name] for name in names] == [13, str(workspace / "tuned"), str(texts), 1.0]
+    assert [last[name] for name in names] == [None, None, None, 0.0]
 
 
 def test_the_grid_may_be_a_dictionary(workspace: Path, tmp_path: Path) -> None:

@@ -27,6 +27,9 @@ from bertkit.sweeps.sweep import Sweep
 from bertkit.sweeps.sweep import tune as run_sweep
 from bertkit.task_types import FileTask
 
+_OF_FIRST = ("limit", "teacher", "unlabelled", "layer_weight")
+"""Settings for the examples of the first training, which the one on the task of ``--then`` does not have."""
+
 
 @verb(FinetuneOptions)
 def finetune(options: FinetuneOptions) -> FinetuneResult:
@@ -42,11 +45,9 @@ def finetune(options: FinetuneOptions) -> FinetuneResult:
                 options.then, model=options.model, output=options.output, data=options.data, encoding=options.encoding
             )
             task = choose_task(then, bar)  # before the first training, which may take long
-            if options.teacher is not None and sorted(task.labels) != sorted(run.task.labels):
-                raise usage_error(f"--teacher is for one task, and --then {task.name} has other labels: leave one out.")
             first = replace(run, output=run.output / "first", seeds=1)
             run_finetuning(first, bar, origins=origins(first, settings), model=model)
-            settings = _list_settings(options, task, model, bar)
+            settings = _list_settings(options, task, model, bar, without=_OF_FIRST)
             run = apply(_new_run(options, task), settings)
             run = replace(run, model=first.output, from_scratch=False, reinit_layers=0)
             model = ModelFolder.open(first.output)
@@ -77,14 +78,20 @@ def _new_run(options: TaskTrainingOptions, task: FileTask) -> FinetuneRun:
 
 
 def _list_settings(
-    options: TaskTrainingOptions, task: FileTask, model: ModelFolder, bar: Progress, *, varied: Collection[str] = ()
+    options: TaskTrainingOptions,
+    task: FileTask,
+    model: ModelFolder,
+    bar: Progress,
+    *,
+    varied: Collection[str] = (),
+    without: Collection[str] = (),
 ) -> list[Setting]:
     """The settings of the profile, or of small models without one; then those of the options, which win.
 
-    Before all of them are those that the model requires.
+    Before all of them are those that the model requires. Options for the settings ``without`` are ignored.
     """
     fitting = _fit_to_model(task, model)
-    given = [*_given_settings(options), *parse_settings(options.set)]
+    given = [each for each in (*_given_settings(options), *parse_settings(options.set)) if each.path not in without]
     if options.profile is not None:
         published = finetuning_profile_settings(options.profile, task).items()
         return [*fitting, *(Setting(path, value, f"--profile {options.profile}") for path, value in published), *given]

@@ -104,7 +104,7 @@ class FinetuneOptions(TaskTrainingOptions):
 
     then: Annotated[str | Path | TaskValue | DataTable, Input("task")] | None = None
     """Another task or file, on which the result is fine-tuned again; the first model goes into RUN/first, with one
-    seed. Options about columns, labels and classes are for the first."""
+    seed. Options about columns, labels, classes and a teacher, and --limit, are for the first."""
 
 
 @dataclass(frozen=True, kw_only=True)
