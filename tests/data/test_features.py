@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bertkit.batch import IGNORE, Feature
 from bertkit.contracts import Tokens
 from bertkit.data.features import assemble, assemble_windows, collate, stack, truncated_lengths
+from bertkit.errors import BertkitError
 
 
 class CharacterTokenizer:
@@ -117,3 +118,6 @@ def test_the_tokens_between_two_texts_are_those_of_the_tokenizer() -> None:
     assert feature.segment_ids.tolist() == [0, 0, 0, 0, 0, 1, 1]
     windows = assemble_windows(TwoSeparators(), "abcdefghij", "xy", max_length=11, stride=3)
     assert [len(window) for window in windows] == [11, 11, 10]
+    assert len(assemble(TwoSeparators(), "abc", "de", max_length=4)) == 4
+    with pytest.raises(BertkitError, match="max_length is 3, and a row has 4 special tokens"):
+        assemble(TwoSeparators(), "abc", "de", max_length=3)

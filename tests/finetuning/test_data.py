@@ -85,7 +85,12 @@ def test_data_fits_runs_that_encode_the_same_examples(build: Build) -> None:
         assert data.fits(same)
         assert data.for_run(same).run == same
         assert data.for_run(same).train is data.train
-    for other in (build(limit=5), build(replace(sst2, max_length=9)), replace(run, lm_loss_weight=0.5)):
+    for other in (
+        build(limit=5),
+        build(replace(sst2, max_length=9)),
+        replace(run, lm_loss_weight=0.5),
+        replace(run, baseline=False),
+    ):
         assert not data.fits(other)
 
 

@@ -23,9 +23,10 @@ from bertkit.training.distributed import rank
 @verb(ReproduceOptions)
 def reproduce(options: ReproduceOptions) -> Reproduction | ReproductionEstimate:
     """The ``tables`` and the ``page`` that shows them; with ``plan``, what would be trained and what it would cost."""
-    data = _find_data(options)
-    corpus = existing(options.corpus) if options.corpus else []
-    vectors = existing([options.vectors])[0] if options.vectors else None
+    # Absolute paths: the records of the runs have them, and the same command may continue in another folder.
+    data = _find_data(options).absolute()
+    corpus = [path.absolute() for path in existing(options.corpus)] if options.corpus else []
+    vectors = existing([options.vectors])[0].absolute() if options.vectors else None
     settings = parse_settings(options.set)
     if options.plan:
         return estimate_reproduction(
@@ -39,7 +40,7 @@ def reproduce(options: ReproduceOptions) -> Reproduction | ReproductionEstimate:
         return run_reproduction(
             options.table,
             data=data,
-            output=Path(options.output),
+            output=Path(options.output).absolute(),
             scale=options.scale,
             corpus=corpus,
             vectors=vectors,

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from bertkit.batch import IGNORE, Batch, Feature, Label
 from bertkit.contracts import Tokenizer, Tokens
+from bertkit.errors import usage_error
 
 _NO_TOKENS = Tokens([], [])
 
@@ -32,12 +33,15 @@ def assemble(
 
     The tokenizer defines the special tokens at the ends of a row and between A and B; those between have segment 0.
     A pair that is too long loses tokens one by one from the end of whichever text is longer at that moment
-    (google-research/bert ``run_classifier.py``, ``_truncate_seq_pair``).
+    (google-research/bert ``run_classifier.py``, ``_truncate_seq_pair``). A row that is too short for its special tokens
+    is a usage error.
     """
     a = tokenizer.encode(first) if isinstance(first, str) else first
     b = tokenizer.encode(second) if isinstance(second, str) else (second or _NO_TOKENS)
     after_first = [tokenizer.end_id] if second is None else tokenizer.between_ids
     specials = len(after_first) + (1 if second is None else 2)
+    if max_length < specials:
+        raise usage_error(f"max_length is {max_length}, and a row has {specials} special tokens: choose a larger one.")
     keep_a, keep_b = truncated_lengths(len(a.ids), len(b.ids), max_length - specials)
     input_ids = [tokenizer.start_id, *a.ids[:keep_a], *after_first]
     offsets = [(0, 0), *a.offsets[:keep_a], *[(0, 0)] * len(after_first)]

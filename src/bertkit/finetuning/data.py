@@ -44,7 +44,7 @@ class FinetuningData:
 
     def fits(self, run: FinetuneRun) -> bool:
         """Whether ``run`` reads the same examples, encoded in the same way."""
-        names = ("task", "model", "limit", "dev_limit", "teacher", "unlabelled")
+        names = ("task", "model", "limit", "dev_limit", "baseline", "teacher", "unlabelled")
         same_examples = all(getattr(self.run, name) == getattr(run, name) for name in names)
         same_targets = (self.run.layer_weight == 0) == (run.layer_weight == 0)
         return same_examples and same_targets and (self.train.label is None) == (run.lm_loss_weight == 0)
