@@ -338,6 +338,21 @@ def test_a_field_that_only_later_rows_have_is_a_column(tmp_path: Path) -> None:
         list(table.rows("more"))
 
 
+@pytest.mark.parametrize(("name", "text"), [("t.jsonl", "{}\n{}\n"), ("t.json", "[{},{}]")])
+def test_a_field_of_an_object_is_a_column_for_who_names_it(tmp_path: Path, name: str, text: str) -> None:
+    rows = ['{"text": "a", "of": {"score": 1.5, "by": {"name": "x"}, "all": [1]}}', '{"text": "b", "of": {"score": 2}}']
+    (tmp_path / name).write_text(text.replace("{}", "%s") % tuple(rows))
+    table = Table(tmp_path / name)
+    assert list(table.columns) == ["text", "of"]
+    assert [row.cells for row in table.rows("of.score", "text")] == [["1.5", "a"], ["2", "b"]]
+    assert all(column in table for column in ("text", "of", "of.score", "of.by.name"))
+    assert not any(column in table for column in ("of.by", "of.all", "of.nothing", "text.of"))
+    with pytest.raises(BertkitError, match=r'no field "of\.by\.name"\. Write null'):
+        list(table.rows("of.by.name"))
+    with pytest.raises(BertkitError, match=r"Its columns: text, of, of\.score, of\.by\.name\. Did you mean"):
+        list(table.rows("of.scor"))
+
+
 def test_a_misspelt_field_of_a_row_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"text": "a"}\n{"texte": "b"}\n')

@@ -38,6 +38,10 @@ def test_an_object_is_no_label(here: Path) -> None:
     rows = [{"text": sentence(row), "label": {"first": row % 2, "second": row % 3}} for row in range(60)]
     path.write_text(json.dumps(rows))
     fails("the label is an object, {", BAD_DATA, path)
+    fails("Name one of label.first, label.second: --label COLUMN.", BAD_DATA, path)
+    found = guess(path, dev=path, test=path, label="label.second")
+    assert found.sentence == "text = text, label = label.second (3 classes: 0 20, 1 20, 2 20)"
+    assert [example.label for example in found.task.examples("test")] == ["0", "1", "2"] * 20
 
 
 def test_columns_without_names_are_no_pair(here: Path) -> None:

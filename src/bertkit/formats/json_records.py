@@ -25,6 +25,30 @@ def json_records(path: Path, lines: Iterable[str], *, whole: bool) -> Iterator[t
         yield number, record
 
 
+def list_nested(records: Iterable[Record]) -> list[str]:
+    """The fields inside of objects that are no objects or lists themselves, with a dot between the names."""
+    found: dict[str, None] = {}
+    waiting = [(name, value) for record in records for name, value in record.items() if isinstance(value, dict)]
+    for outer, value in waiting:  # which grows
+        for name, inner in value.items():
+            if isinstance(inner, dict):
+                waiting.append((f"{outer}.{name}", inner))
+            elif not isinstance(inner, list):
+                found[f"{outer}.{name}"] = None
+    return list(found)
+
+
+def read_field(record: Record, name: str) -> object:
+    """The value of a field, which is in an object if its ``name`` has dots; a KeyError if there is none."""
+    if name in record:
+        return record[name]
+    outer, _, inner = name.partition(".")
+    value = record[outer]
+    if not isinstance(value, dict):
+        raise KeyError(name)
+    return read_field(value, inner)
+
+
 def refuse_nested_rows(path: Path, record: Mapping[str, object]) -> None:
     """Raise a data error for a file whose only ``record`` is no row, but an object that has the rows in it."""
     inside = next((name for name, value in record.items() if _is_table(value)), None)

@@ -10,6 +10,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -27,7 +28,7 @@ from bertkit.formats.arrow import (
 )
 from bertkit.formats.cells import Structure, spell_cell, to_json
 from bertkit.formats.compression import suffix_of
-from bertkit.formats.json_records import Record, json_records, refuse_nested_rows
+from bertkit.formats.json_records import Record, json_records, list_nested, read_field, refuse_nested_rows
 from bertkit.formats.lines import Lines, at_line, at_row
 from bertkit.formats.workbooks import is_workbook
 
@@ -78,7 +79,8 @@ def require_text(cell: str, column: str, path: Path, line: int) -> str:
 class Table:
     """A file as named columns. It is opened and its format guessed once; ``rows`` reads it from the first row.
 
-    ``encoding`` is what the user may name; None is UTF-8 in a command without that option.
+    ``encoding`` is what the user may name; None is UTF-8 in a command without that option. A field in an object of JSON
+    is a column too, such as ``labels.score``, for who names it: it is in the table but not among ``columns``.
     With ``keeps_rows`` the cells of a complete reading stay in memory and serve later readings of the same columns.
     ``broken`` counts the rows that the last reading left out.
     """
@@ -96,14 +98,23 @@ class Table:
         if len(self.columns) > _MOST_COLUMNS:
             raise data_error(f"{path} has {len(self.columns):,} columns; {_MOST_COLUMNS:,} are the most.")
 
-    def column_index(self, column: str) -> int:
-        """The index of ``column`` in a row; a wrong name is an error with the right ones."""
-        if column in self.columns:
-            return self.columns.index(column)
-        raise usage_error(
-            f'{self.path} has no column "{column}". Its columns: {list_names(self.columns)}.'
-            f"{did_you_mean(column, self.columns)}"
-        )
+    def __contains__(self, column: object) -> bool:
+        return column in self.columns or (isinstance(column, str) and "." in column and column in self.nested_columns)
+
+    @cached_property
+    def nested_columns(self) -> Sequence[str]:
+        """The fields in objects of the first records of JSON, as ``outer.inner``."""
+        if self.form.kind not in _JSON:
+            return ()
+        return list_nested(record for _, record in islice(self._records(self._lines.peek()), _SAMPLE_LINES))
+
+    def require(self, *columns: str) -> None:
+        """Raise a usage error, with the names of all columns, if the table does not have one of these."""
+        for column in columns:
+            if column not in self:
+                known = (*self.columns, *self.nested_columns)
+                hint = did_you_mean(column, known)
+                raise usage_error(f'{self.path} has no column "{column}". Its columns: {list_names(known)}.{hint}')
 
     def rows(self, *columns: str) -> Iterator[Row]:
         """The cells of ``columns``, in this order, of every row."""
@@ -143,8 +154,7 @@ class Table:
         if self.form.kind in _ARROW:
             return self._arrow_rows(columns)
         if self.form.kind in _JSON:
-            for column in columns:
-                self.column_index(column)
+            self.require(*columns)
             return _json_rows(self.path, self._records(self._lines.read()), columns)
         return self._delimited_rows(self._lines.read(), columns)
 
@@ -156,8 +166,7 @@ class Table:
         return rows(self.path, columns)
 
     def _arrow_rows(self, columns: Sequence[str]) -> Iterator[Row]:
-        for column in columns:
-            self.column_index(column)
+        self.require(*columns)
         for number, values in enumerate(self._arrow_values(columns), start=1):
             yield Row(number, [self._spell(number, *each) for each in zip(columns, values, strict=True)])
 
@@ -169,7 +178,8 @@ class Table:
             raise data_error(f"{found}. Convert the column to text, or leave it out.") from error
 
     def _delimited_rows(self, lines: Iterator[str], columns: Sequence[str]) -> Iterator[Row]:
-        places = [self.column_index(column) for column in columns]
+        self.require(*columns)
+        places = [self.columns.index(column) for column in columns]
         self.broken = 0
         rows = _line_rows(lines) if self.form.kind == "lines" else _split_rows(self.path, lines, self.form)
         if not self.form.names:
@@ -360,8 +370,11 @@ def _explain(error: csv.Error, in_one_line: bool) -> str:
 
 def _json_rows(path: Path, records: Iterable[tuple[int, dict[str, object]]], columns: Sequence[str]) -> Iterator[Row]:
     for number, record in records:
-        missing = next((column for column in columns if column not in record), None)
-        if missing is not None:
-            advice = did_you_mean(missing, record) or " Write null where it has no value."
-            raise data_error(f'{at_row(path, number)}: no field "{missing}".{advice}')
-        yield Row(number, [spell_cell(record[column]) for column in columns])
+        cells = []
+        for column in columns:
+            try:
+                cells.append(spell_cell(read_field(record, column)))
+            except KeyError as error:
+                advice = did_you_mean(column, record) or " Write null where it has no value."
+                raise data_error(f'{at_row(path, number)}: no field "{column}".{advice}') from error
+        yield Row(number, cells)

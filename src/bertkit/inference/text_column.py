@@ -50,7 +50,7 @@ def open_text_column(path: Path, name: str | None = None, *, encoding: str | Non
         return TextColumn(Table(path, Format(kind="lines", names=("text",)), encoding=encoding), "text")
     table = Table(path, encoding=encoding)
     if name is not None:
-        table.column_index(name)
+        table.require(name)
     elif len(table.columns) == 1 and not table.form.names and not looks_like_name(table.columns[0]):
         raise usage_error(
             f'{path}, line 1: "{table.columns[0]}" may be the name of the column or a text. Add a line "text" before '

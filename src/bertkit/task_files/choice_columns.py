@@ -62,8 +62,7 @@ def find_columns(
     table: Table, choices: Sequence[str], *, prompt: str | None = None, label: str | None = None
 ) -> Columns:
     """The other columns, found by their names; a given ``prompt`` or ``label`` is used as it is."""
-    if label is not None:
-        table.column_index(label)
+    table.require(*filter(None, (prompt, label)))
     answer = label or _first_match(_LABELS, [name for name in table.columns if name not in choices])
     if answer is None:
         raise usage_error(f"{table.path} has choices and no column called label. Name it: --label COLUMN.")
@@ -73,8 +72,6 @@ def find_columns(
 def find_texts(table: Table, choices: Sequence[str], *, prompt: str | None = None) -> Columns:
     """The other columns without the label. A question about a passage is read as the beginning of each choice."""
     others = [name for name in table.columns if name not in choices]
-    if prompt is not None:
-        table.column_index(prompt)
     question = _first_match(_QUESTIONS, others)
     passage = _first_match(_PASSAGES, others) if question else None
     found = prompt or passage or _first_match(_PROMPTS, others)
@@ -92,7 +89,7 @@ def _first_match(names: Sequence[str], columns: Sequence[str]) -> str | None:
 
 def read_choice_cells(table: Table, columns: Columns, choices: Sequence[str]) -> Iterator[ChoiceCells]:
     """The rows of a table; without a column of ids, the id of a row is its line number."""
-    columns = columns if columns.id in table.columns else replace(columns, id=None)
+    columns = columns if columns.id in table else replace(columns, id=None)
     used = [*columns.used(), *choices]
     for row in table.rows(*used):
         cells = dict(zip(used, row.cells, strict=True))

@@ -115,8 +115,8 @@ def guess_texts(table: Table, *, text: str | None, pair: str | None) -> Columns:
 def _check_names(table: Table, *names: str | None) -> None:
     """Raise a usage error for a column that ``table`` does not have, or that is named twice."""
     given = [name for name in names if name is not None]
+    table.require(*given)
     for name in given:
-        table.column_index(name)
         if given.count(name) > 1:
             raise usage_error(f'{table.path}: column "{name}" is named twice. --text, --pair and --label differ.')
 

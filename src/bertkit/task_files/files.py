@@ -179,7 +179,7 @@ class TaskFiles:
 
 def read_cells(table: Table, columns: Columns) -> Iterator[Cells]:
     """The rows of a table by the columns of a task; without a column of ids, the id of a row is its line number."""
-    columns = columns if columns.id in table.columns else replace(columns, id=None)
+    columns = columns if columns.id in table else replace(columns, id=None)
     used = columns.used()
     for row in table.rows(*used):
         cells = dict(zip(used, row.cells, strict=True))

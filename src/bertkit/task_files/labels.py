@@ -7,7 +7,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from textwrap import shorten
 from typing import NamedTuple
 
 from bertkit.errors import data_error, usage_error
@@ -38,16 +37,11 @@ class Labels(NamedTuple):
 
 
 def collect_labels(rows: Iterable[Cells]) -> Labels:
-    """Count the labels of all rows; an object of JSON is a data error."""
+    """Count the labels of all rows."""
     counts: Counter[str] = Counter()
     first_seen: dict[str, tuple[Path, int]] = {}
     for cells in rows:
         if cells.label:
-            if cells.label.startswith('{"'):
-                raise data_error(
-                    f"{at_row(cells.path, cells.line)}: the label is an object, {shorten(cells.label, 60)}. Write the "
-                    "value that is the label into a field of its own."
-                )
             counts[cells.label] += 1
             first_seen.setdefault(cells.label, (cells.path, cells.line))
     return Labels(counts, first_seen)

@@ -108,7 +108,7 @@ class ChoiceReader(Reader[ChoiceExample]):
         """The columns of train without the label, and without the id if the table has none."""
         splits = list(self.files.splits.values())
         columns = splits[0].columns.answered() if splits else find_texts(table, self._choices_in(table))
-        return columns if columns.id in table.columns else replace(columns, id=None)
+        return columns if columns.id in table else replace(columns, id=None)
 
     def _choices_in(self, table: Table) -> tuple[str, ...]:
         found = self.choices or find_choices(table.columns)

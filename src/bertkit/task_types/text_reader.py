@@ -150,8 +150,8 @@ class TextReader(Reader[TextExample]):
         """The columns of the first split whose texts the table has; else those of train, for the error."""
         known = [split.columns.answered() for split in self.files.splits.values()]
         for columns in known:
-            present = replace(columns, id=columns.id if columns.id in table.columns else None)
-            if set(present.used()) <= set(table.columns):
+            present = replace(columns, id=columns.id if columns.id in table else None)
+            if all(name in table for name in present.used()):
                 return present
         return known[0] if known else Columns(first="text", second="pair" if self.pair else None)
 

@@ -89,7 +89,7 @@ class UserFiles:
             own = [self.opened.table(file) for file in files]
             if split == "test" and not _has_labels(own, columns):
                 found = found.answered()
-            if any(found.id not in table.columns for table in own):
+            if any(found.id not in table for table in own):
                 found = replace(found, id=None)
             splits[split] = replace(split_of(files, found), may_lack_labels=True)
         return self.read_tables(splits)
@@ -111,7 +111,7 @@ def _has_labels(tables: Sequence[Table], columns: Columns) -> bool:
 
     A table with some of several columns of labels is a usage error.
     """
-    if not any(name in tables[0].columns for name in columns.answers):
+    if not any(name in tables[0] for name in columns.answers):
         return False
     rows = (row for table in tables for row in table.rows(*columns.answers))
     return any(cell.strip() not in UNKNOWN for row in rows for cell in row.cells)
@@ -126,7 +126,9 @@ def check_rows(task: FileTask, splits: Iterable[str]) -> None:
 
 def describe_file(table: Table, used: Collection[str]) -> str:
     """The end of a sentence: what is unusual about the form of a file, and its columns that are not ``used``."""
-    others = [name for name in table.columns if name and name not in used]  # pandas writes its index without a name
+    outer = {name.partition(".")[0] for name in used}  # the objects of which a field is used
+    # pandas writes its index without a name.
+    others = [name for name in table.columns if name and name not in outer.union(used)]
     unread = f"; not read: {list_names(others)}" if others else ""
     return f"{_describe_form(table.form)}{unread}"
 

@@ -49,13 +49,12 @@ def choose_columns(
         return task, ""
     table = task.reader.open_table(path)
     labels = split_names(label, table.columns)
-    for name in filter(None, (text, pair, id, *labels)):
-        table.column_index(name)
+    table.require(*filter(None, (text, pair, id, *labels)))
     if task.files.splits:
         known = task.reader.find_columns(path)
         if labelled and not labels:
             _require_labels(task, table)
-        if not given and set(known.used()) <= set(table.columns):
+        if not given and all(name in table for name in known.used()):
             return _with_ids(task, table, known)
         columns = _of_known_task(task, table, known, text, pair, labels)
     elif labelled:
@@ -84,7 +83,7 @@ def with_utf8(task: FileTask) -> FileTask:
 def _require_labels(task: _TaskOnTexts, table: Table) -> None:
     """Raise a usage error if the table has the columns of labels of no split of the task."""
     known = [split.columns.answers for split in task.files.splits.values() if split.columns.answers]
-    if known and not any(set(names) <= set(table.columns) for names in known):
+    if known and not any(all(name in table for name in names) for names in known):
         raise usage_error(
             f'{table.path} has no column "{known[0][0]}". Its columns: {list_names(table.columns)}. Name that of the '
             "label: --label COLUMN."
@@ -102,7 +101,7 @@ def _with_ids(task: _TaskOnTexts, table: Table, known: Columns) -> tuple[FileTas
 def _find_ids(table: Table, columns: Columns) -> str | None:
     """The column of the ids of the training, or one that is named as ids are and is no text."""
     others = (name for name in table.columns if name not in (columns.first, columns.second))
-    return columns.id if columns.id in table.columns else find_id(others)
+    return columns.id if columns.id in table else find_id(others)
 
 
 def _of_known_task(
@@ -113,13 +112,13 @@ def _of_known_task(
         raise usage_error(f"{task.name} is a task on one text: leave out --pair.")
     second = pair or known.second
     if second is not None:
-        table.column_index(second)
+        table.require(second)
     taken = {second, *labels, *_answers(task)}
     others = [name for name in table.columns if name.casefold() not in ID_NAMES and name not in taken]
-    if text is None and known.first not in table.columns and len(others) == 1 and looks_like_name(others[0]):
+    if text is None and known.first not in table and len(others) == 1 and looks_like_name(others[0]):
         text = others[0]
     first = text or known.first
-    if first not in table.columns and others:
+    if first not in table and others:
         columns = list_names(table.columns)
         raise usage_error(
             f'{table.path} has no column "{first}". Its columns: {columns}.'

@@ -5,10 +5,12 @@ from __future__ import annotations
 import statistics
 from dataclasses import replace
 from pathlib import Path
+from textwrap import shorten
 from typing import TypedDict
 
-from bertkit.errors import data_error
+from bertkit.errors import data_error, list_names
 from bertkit.formats.lines import at_row
+from bertkit.formats.tables import Table
 from bertkit.task_files.columns import guess_columns
 from bertkit.task_files.files import Columns, TaskFiles
 from bertkit.task_files.labels import (
@@ -32,6 +34,7 @@ def guess_labels(files: UserFiles, given: Given, *, allow_rare_labels: bool, fol
     columns = guess_columns(files.table, text=given.text, pair=given.pair, label=given.label)
     found = files.read_tables_with(columns)
     labels = collect_labels(found.read(files.name, "train"))
+    _refuse_objects(files.table, columns, labels)
     column = examine_labels(files.first, columns, labels, given.kind)
     if column.kind != "number" and not columns.labels:
         column = replace(column, labels=merge_spellings(column.labels)) if fold_labels else column
@@ -41,6 +44,17 @@ def guess_labels(files: UserFiles, given: Given, *, allow_rare_labels: bool, fol
     check_rows(task, files.paths.keys() - {"train"})
     sentence = f"{_describe(columns, column)}{describe_file(files.table, columns.used())}"
     return Guess(task=task, sentence=sentence)
+
+
+def _refuse_objects(table: Table, columns: Columns, labels: Labels) -> None:
+    """Raise a data error for labels that are objects of JSON or Parquet."""
+    if objects := [label for label in labels.counts if label.startswith('{"')]:
+        fields = [name for name in table.nested_columns if name.startswith(f"{columns.label}.")]
+        advice = (
+            f"Name one of {list_names(fields)}: --label COLUMN." if fields else "Write it into a column of its own."
+        )
+        where = at_row(*labels.first_seen[objects[0]])
+        raise data_error(f"{where}: the label is an object, {shorten(objects[0], 60)}. {advice}")
 
 
 class _SharedSettings(TypedDict):

@@ -49,15 +49,13 @@ def guess_similarity(files: UserFiles, given: Given) -> Guess:
 
 def _columns_of_split(table: Table, train: Columns, label: str | None) -> Columns:
     """The columns of train where the table has them; its own where it is another table."""
-    same = train.first in table.columns and train.second in table.columns
-    label = label if label in table.columns else None
+    same = train.first in table and train.second in table
+    label = label if label in table else None
     return _columns_of(table, train.first, train.second, label) if same else _columns_of(table, None, None, label)
 
 
 def _columns_of(table: Table, text: str | None, pair: str | None, label: str | None) -> Columns:
-    for name in (text, pair, label):
-        if name is not None:
-            table.column_index(name)
+    table.require(*filter(None, (text, pair, label)))
     found = guess_texts(table, text=text, pair=pair)
     if found.second is None:
         score = label or label_by_name([name for name in table.columns if name not in (text, pair)])
