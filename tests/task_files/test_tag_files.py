@@ -66,7 +66,7 @@ def test_with_columns_by_name_the_labels_beside_words_are_those_of_the_text(tmp_
 
 def test_predictions_need_words_only(tmp_path: Path) -> None:
     path = _write(tmp_path / "new.jsonl", [{"tokens": ["Ada", "came"]}, {"tokens": []}, {"tokens": ["Go"]}])
-    assert [(each.line, each.words, each.tags) for each in read_sentences(path, tagged=False)] == [
+    assert [(each.lines[0], each.words, each.tags) for each in read_sentences(path, tagged=False)] == [
         (1, ("Ada", "came"), ()),
         (3, ("Go",), ()),
     ]

@@ -71,7 +71,9 @@ def test_the_columns_of_pairs_that_are_compared(tmp_path: Path) -> None:
     path = write(tmp_path, "id,left,right\n5,a b,c\n")
     found, _ = choose_columns(task, path, text="left", pair="right")
     assert list(found.reader.read(path)) == [TextExample("5", "a b", "c")]
-    assert found.reader.id_column(path) == "id"
+    opened = found.reader.open_table(path)
+    assert opened is not None
+    assert opened[1].id == "id"
     with pytest.raises(BertkitError, match='no column "text2"'):
         choose_columns(task, path)
 

@@ -83,7 +83,7 @@ def assemble_windows(
     # Half of the window at most, so that windows over the longer text always make progress.
     kept = _slice(short, 0, max_tokens // 2)
     width = max_tokens - len(kept.ids)
-    # A tokenizer with several tokens between the texts leaves less room than ``TextEncoder.widest_stride`` expects.
+    # A tokenizer with several tokens between the texts leaves less room than ``TextTask.widest_stride`` expects.
     step = min(stride, width)
     features = []
     for start in range(0, len(long.ids) - width + step, step):

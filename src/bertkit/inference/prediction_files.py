@@ -134,13 +134,16 @@ def _kept_columns(task: FileTask, source: Path) -> dict[int, str]:
     The ids are left out, because each prediction has its own. A column that is named like one of the predictions gets
     ``input_`` before its name, twice if the table has that one.
     """
-    table = None if source == STREAM else task.reader.input_table(source)
-    columns = table.columns if table else ()
+    opened = None if source == STREAM else task.reader.open_table(source)
+    if opened is None:
+        return {}
+    table, columns = opened
     taken = {*task.answer_columns.columns, *_FURTHER_FIELDS}
-    others = {name for name in columns if name not in taken}
-    id = task.reader.id_column(source) if table else None
+    others = {name for name in table.columns if name not in taken}
     return {
-        place: _free_name(name, others) if name in taken else name for place, name in enumerate(columns) if name != id
+        place: _free_name(name, others) if name in taken else name
+        for place, name in enumerate(table.columns)
+        if name != columns.id
     }
 
 
@@ -172,10 +175,10 @@ def _examples(pipeline: Pipeline, source: Path) -> Iterator[Example]:
 def _input_values(task: FileTask, source: Path) -> Iterator[Mapping[str, object]]:
     """The values of each row of the input, by the columns that are kept."""
     kept = _kept_columns(task, source)
-    table = task.reader.input_table(source) if kept else None
-    if table is None:
+    opened = task.reader.open_table(source) if kept else None
+    if opened is None:
         return repeat({})
-    return ({name: values[place] for place, name in kept.items()} for values in table.all_values())
+    return ({name: values[place] for place, name in kept.items()} for values in opened[0].all_values())
 
 
 def _records(

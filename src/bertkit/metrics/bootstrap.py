@@ -76,45 +76,25 @@ def resample_classes(
     correct_codes = np.where(gold_codes == predicted_codes, gold_codes, len(classes))
 
     def score(indices: Indices) -> Scores:
+        # How often each class is the gold, the predicted and the correctly predicted one in every resample, all (R, C).
         gold_counts, predicted_counts, correct_counts = (
             _count(each[indices], len(classes)) for each in (gold_codes, predicted_codes, correct_codes)
         )
-        counts = _ClassCounts(gold_counts, predicted_counts, correct_counts, codes.get(positive))
-        return np.stack([getattr(counts, name)() for name in names], axis=1)
+        size, right = indices.shape[1], correct_counts.sum(axis=1)
+        f1 = _divide(2 * correct_counts, gold_counts + predicted_counts)
+        covariance = size * right - (gold_counts * predicted_counts).sum(axis=1)
+        gold_variance, predicted_variance = (
+            size**2 - (counts**2).sum(axis=1) for counts in (gold_counts, predicted_counts)
+        )
+        found = {
+            "accuracy": right / size,
+            "f1": f1[:, codes[positive]] if positive in codes else np.zeros(len(indices)),
+            "macro_f1": f1.sum(axis=1) / (gold_counts + predicted_counts > 0).sum(axis=1),
+            "matthews": _divide(covariance, np.sqrt(gold_variance * predicted_variance)),
+        }
+        return np.stack([found[name] for name in names], axis=1)
 
     return score
-
-
-class _ClassCounts:
-    """How often each class is the gold, the predicted and the correctly predicted one in every resample, all (R, C)."""
-
-    def __init__(self, gold: Scores, predicted: Scores, correct: Scores, positive: int | None) -> None:
-        self.gold, self.predicted, self.correct, self.positive = gold, predicted, correct, positive
-        self.size = gold.sum(axis=1)
-
-    def accuracy(self) -> Scores:
-        shares: Scores = self.correct.sum(axis=1) / self.size
-        return shares
-
-    def f1(self) -> Scores:
-        if self.positive is None:
-            return np.zeros(len(self.size))
-        scores: Scores = self._f1_of_classes()[:, self.positive]
-        return scores
-
-    def macro_f1(self) -> Scores:
-        occurring = (self.gold + self.predicted > 0).sum(axis=1)
-        means: Scores = self._f1_of_classes().sum(axis=1) / occurring
-        return means
-
-    def matthews(self) -> Scores:
-        covariance = self.size * self.correct.sum(axis=1) - (self.gold * self.predicted).sum(axis=1)
-        gold_variance = self.size**2 - (self.gold**2).sum(axis=1)
-        predicted_variance = self.size**2 - (self.predicted**2).sum(axis=1)
-        return _divide(covariance, np.sqrt(gold_variance * predicted_variance))
-
-    def _f1_of_classes(self) -> Scores:
-        return _divide(2 * self.correct, self.gold + self.predicted)
 
 
 def resample_numbers(gold: Sequence[float], predicted: Sequence[float], names: Sequence[str]) -> Statistic:

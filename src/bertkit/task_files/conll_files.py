@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -24,26 +24,17 @@ _SAMPLE_LINES = 50
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """``line`` is that of the first word, or with ``one_line`` of all; ``tags`` are as in the file, () without tags.
+    """``lines`` are those of the words in the file; ``tags`` are as in the file, () without tags.
 
     ``id`` is empty where the file has none, and ``source`` is the text that the words were split from, if there is one.
-    ``lines`` are those of the words, where they may not follow one another.
     """
 
-    line: int
+    lines: Sequence[int]
     document: int
     words: tuple[str, ...]
     tags: tuple[str, ...]
-    one_line: bool = False
     id: str = ""
     source: str | None = None
-    lines: tuple[int, ...] = ()
-
-    def line_of(self, word: int) -> int:
-        """The line of the word with this index."""
-        if self.lines:
-            return self.lines[word]
-        return self.line if self.one_line else self.line + word
 
 
 def is_tag(text: str) -> bool:
@@ -97,6 +88,6 @@ def _cells(line: str) -> list[str]:
     return line.split("\t") if "\t" in line.strip(" \t") else [cell for cell in re.split("[ \t]+", line) if cell]
 
 
-def _sentence(line: int, document: int, rows: list[list[str]], tagged: bool) -> Sentence:
+def _sentence(first: int, document: int, rows: list[list[str]], tagged: bool) -> Sentence:
     tags = tuple(cells[-1] for cells in rows) if tagged else ()
-    return Sentence(line, document, tuple(cells[0] for cells in rows), tags)
+    return Sentence(range(first, first + len(rows)), document, tuple(cells[0] for cells in rows), tags)

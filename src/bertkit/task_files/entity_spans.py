@@ -79,7 +79,7 @@ def read_texts(table: Table, text: str, spans: str | None) -> Iterator[Sentence]
             tags = tag_words(source, words, found, where)
         if words:
             id = cells[id_column] if id_column else ""
-            yield Sentence(row.line, document, words, tags, one_line=True, id=id, source=source)
+            yield Sentence([row.line] * len(words), document, words, tags, id=id, source=source)
 
 
 def tag_words(text: str, words: Sequence[str], spans: Sequence[Span], where: str) -> tuple[str, ...]:

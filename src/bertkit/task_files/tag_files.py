@@ -56,7 +56,7 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
         if bad := [tag for tag in tags if not is_tag(tag)]:
             raise data_error(f'{where}: "{bad[0]}" is not a tag, such as O, B-TYPE or I.')
         if words:
-            yield Sentence(row.line, document, words, tags, one_line=True, id=row.cells[-1] if id_column else "")
+            yield Sentence([row.line] * len(words), document, words, tags, id=row.cells[-1] if id_column else "")
 
 
 def _read_texts(table: Table, *, tagged: bool) -> Iterator[Sentence]:

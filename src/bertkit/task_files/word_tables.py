@@ -79,12 +79,11 @@ def read_word_rows(table: Table, columns: WordColumns) -> Iterator[Sentence]:
     for number, ((_, name), rows) in enumerate(sentences):
         words = list(rows)
         yield Sentence(
-            words[0].line,
+            [each.line for each in words],
             number,
             tuple(each.word for each in words),
             tuple(each.tag for each in words) if columns.tag else (),
             id=name,
-            lines=tuple(each.line for each in words),
         )
 
 

@@ -19,7 +19,7 @@ from bertkit.metrics.labels import macro_f1, micro_f1, score_labels, subset_accu
 from bertkit.objectives.multi_label import MultiLabelClassification
 from bertkit.ranges import PositiveFloat, Share
 from bertkit.task_files.labels import SEPARATORS, check_distinct, fold_label, read_labels, write_labels
-from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
+from bertkit.task_types.base import AnswerColumns, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, BEST_SINGLE, most_frequent, predict_labels
 from bertkit.task_types.class_weights import balance_labels, check_weights, list_weights, parse_weights
 from bertkit.task_types.text_reader import Answer, TextExample
@@ -29,7 +29,6 @@ from bertkit.task_types.text_task import (
     count_truncated,
     mean_output,
     parse_class,
-    prediction_record,
     predictions_of,
 )
 from bertkit.task_types.thresholds import EVEN, best_f1_threshold
@@ -135,10 +134,6 @@ class MultiLabelTask(TextTask):
         gold = gold[:: -(-len(gold) // _SCORED_TEXTS)]
         best = max(candidates, key=lambda labels: self.score_answers(self.metric, gold, [labels] * len(gold)))
         return [Prediction(best)] * len(dev)
-
-    def describe(self, example: TextExample, prediction: Prediction) -> AnswerRecord:
-        """``id``, ``label`` with the labels that apply, and the ``scores`` of all."""
-        return prediction_record(example, prediction)
 
     def spell(self, prediction: Prediction) -> str:
         """The labels as a cell of the files."""

@@ -35,12 +35,8 @@ class Reader(ABC, Generic[E]):
     def read(self, path: Path) -> Iterator[E]:
         """New input to be predicted; gold answers in it are ignored."""
 
-    def input_table(self, path: Path) -> Table | None:
-        """New input as a table whose rows are the examples that ``read`` gives; None if it is no such table."""
-        return None
-
-    def id_column(self, path: Path) -> str | None:
-        """The column of such a table from which the examples have their ids."""
+    def open_table(self, path: Path) -> tuple[Table, Columns] | None:
+        """New input as a table whose rows are the examples that ``read`` gives, and its columns; None for others."""
         return None
 
     @abstractmethod

@@ -17,7 +17,7 @@ from bertkit.metrics.correlation import pearson, spearman
 from bertkit.objectives.regression import Regression
 from bertkit.ranges import LARGEST_MAGNITUDE, FiniteFloat, Range, check_ranges
 from bertkit.task_files.labels import parse_number
-from bertkit.task_types.base import AnswerRecord, BaselineMethod
+from bertkit.task_types.base import BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, predict_numbers
 from bertkit.task_types.text_reader import Answer, TextExample
 from bertkit.task_types.text_task import (
@@ -26,7 +26,6 @@ from bertkit.task_types.text_task import (
     as_numbers,
     count_truncated,
     mean_output,
-    prediction_record,
     predictions_of,
 )
 
@@ -108,10 +107,6 @@ class RegressionTask(TextTask):
     def baselines(self) -> Mapping[str, BaselineMethod[TextExample, Prediction]]:
         """Ridge regression on a bag of words; a correlation with the mean does not exist."""
         return {BAG_OF_WORDS: predictions_of(predict_numbers)}
-
-    def describe(self, example: TextExample, prediction: Prediction) -> AnswerRecord:
-        """``id`` and ``label``, the number."""
-        return prediction_record(example, prediction)
 
     def spell(self, prediction: Prediction) -> str:
         """The number within its bounds, with three decimals."""

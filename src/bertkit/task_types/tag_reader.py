@@ -113,7 +113,7 @@ class TagReader(Reader[TagExample]):
             for sentence in document:
                 end = start + len(sentence.words)
                 yield TagExample(
-                    sentence.id or str(sentence.line),
+                    sentence.id or str(sentence.lines[0]),
                     sentence.words,
                     self._tags(sentence, path) if tagged else None,
                     tuple(words[max(0, start - self.context) : start]),
@@ -127,7 +127,7 @@ class TagReader(Reader[TagExample]):
         for number, tag in enumerate(tags):
             if tag not in self.labels:
                 known = ", ".join(self.labels)
-                where, hint = at_row(path, sentence.line_of(number)), did_you_mean(tag, self.labels)
+                where, hint = at_row(path, sentence.lines[number]), did_you_mean(tag, self.labels)
                 raise data_error(f'{where}: unknown tag "{tag}". {self.name} knows: {known}.{hint}')
         return tags
 

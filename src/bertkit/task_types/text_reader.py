@@ -51,13 +51,12 @@ class TextReader(Reader[TextExample]):
         for cells in self.files.read(self.name, split):
             yield self._example(cells, split)
 
-    def read(self, path: Path, columns: Columns | None = None) -> Iterator[TextExample]:
+    def read(self, path: Path) -> Iterator[TextExample]:
         """New input without labels: a table with the task's columns, or one text (a pair: tab-separated) per line.
 
         A task without files of its own reads the columns ``text`` and ``pair``.
         """
-        table, own = self._open(path)
-        for cells in read_cells(table, columns or own):
+        for cells in read_cells(*self.open(path)):
             yield TextExample(cells.id, cells.first, cells.second)
 
     def inspect_input(self, path: Path) -> tuple[int, list[str]]:
@@ -119,23 +118,11 @@ class TextReader(Reader[TextExample]):
             label = self.read_label(cells.label, at_row(cells.path, cells.line))
         return TextExample(cells.id, cells.first, cells.second, label)
 
-    def input_table(self, path: Path) -> Table | None:
-        """The table; None for a ``.txt``, which has no columns."""
-        return None if suffix_of(path) == ".txt" else self.open_table(path)
+    def open_table(self, path: Path) -> tuple[Table, Columns] | None:
+        """The table and its columns; None for a ``.txt``, which has no columns."""
+        return None if suffix_of(path) == ".txt" else self.open(path)
 
-    def id_column(self, path: Path) -> str | None:
-        """The column of the ids, if the table has it."""
-        return self.find_columns(path).id
-
-    def open_table(self, path: Path) -> Table:
-        """New input as a table."""
-        return self._open(path)[0]
-
-    def find_columns(self, path: Path) -> Columns:
-        """The columns that ``read`` reads of new input, if it has them."""
-        return self._open(path)[1]
-
-    def _open(self, path: Path) -> tuple[Table, Columns]:
+    def open(self, path: Path) -> tuple[Table, Columns]:
         """New input and the columns of its texts; quotes in a ``.tsv`` are read as in the task's own files."""
         encoding = self.files.encoding
         if suffix_of(path) == ".txt":

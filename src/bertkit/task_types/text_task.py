@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 import numpy as np
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from bertkit.batch import Feature, Label
 from bertkit.contracts import OutputArrays, Tokenizer
+from bertkit.data.features import assemble, assemble_windows, stack
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.nn.text_pooling import Pooling
 from bertkit.ranges import NonNegativeInt
 from bertkit.results import Result
 from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, check_pooling, refuse_unlabelled
 from bertkit.task_types.baselines import most_frequent
-from bertkit.task_types.text_encoder import TextEncoder
 from bertkit.task_types.text_reader import Answer, TextExample, TextReader
 
 _LABELS_IN_AN_ERROR = 12
@@ -69,8 +69,16 @@ class TextTask(FileTask[TextExample, Prediction]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.encoder  # its constructor checks the settings
         check_pooling(self.pooling)
+        if self.both_orders and not self.pair:
+            raise usage_error(f"both_orders is for pairs of texts; an example of {self.name} is one text.")
+        if self.both_orders and self.stride:
+            raise usage_error(f"both_orders and stride cannot be combined: {self.name} is read in windows.")
+        if self.stride > max(self.widest_stride, 0):
+            raise usage_error(
+                f"stride is {self.stride}, but a window of {self.max_length} tokens holds {self.widest_stride} of the "
+                "text: tokens between two windows would be lost. Choose a stride up to that."
+            )
         for split in self.files.splits.values():
             if split.columns.second is not None and not self.pair:
                 raise usage_error(
@@ -111,19 +119,28 @@ class TextTask(FileTask[TextExample, Prediction]):
         )
 
     @property
-    def encoder(self) -> TextEncoder:
-        """What makes features of texts."""
-        return TextEncoder(
-            name=self.name,
-            pair=self.pair,
-            max_length=self.max_length,
-            stride=self.stride,
-            both_orders=self.both_orders,
-        )
+    def widest_stride(self) -> int:
+        """The tokens of a long text in one window; for a pair, half of the window is left to the other text."""
+        available = self.max_length - (3 if self.pair else 2)
+        return available - available // 2 if self.pair else available
 
     def encode(self, example: TextExample, tokenizer: Tokenizer) -> list[Feature]:
-        """Features of at most ``max_length`` tokens; one, unless there is a ``stride``."""
-        return self.encoder.encode(example, tokenizer, self.encode_label(example.label))
+        """Features of at most ``max_length`` tokens; one, unless there is a ``stride``.
+
+        With ``both_orders`` it has two rows: the pair, and the pair with its texts exchanged.
+        """
+        if self.pair != (example.second is not None):
+            expected, found = ("two texts", "one") if self.pair else ("one text", "two")
+            raise usage_error(f"an example of {self.name} is {expected}; example {example.id} has {found}.")
+        texts, length = (example.first, example.second), self.max_length
+        labels = self.encode_label(example.label)
+        if self.stride:
+            return assemble_windows(tokenizer, *texts, max_length=length, stride=self.stride, labels=labels)
+        if self.both_orders and example.second is not None:
+            orders = (texts, (example.second, example.first))
+            rows = [assemble(tokenizer, *pair, max_length=length) for pair in orders]
+            return [replace(stack(rows, labels=labels), num_truncated=rows[0].num_truncated)]
+        return [assemble(tokenizer, *texts, max_length=length, labels=labels)]
 
     def score(self, examples: Iterable[TextExample], predictions: Iterable[Prediction]) -> dict[str, float]:
         """``metric`` and ``also``, by name; every example needs its label."""
@@ -135,7 +152,13 @@ class TextTask(FileTask[TextExample, Prediction]):
 
     def advise_on_truncation(self) -> str:
         """How a text that is too long can be read to its end."""
-        return self.encoder.advise_on_truncation()
+        if self.stride:
+            return f"Longer windows: --set task.max_length={2 * self.max_length}"
+        return f"Read them whole: --set task.stride={min(self.max_length // 2, self.widest_stride)}"
+
+    def describe(self, example: TextExample, prediction: Prediction) -> AnswerRecord:
+        """``id``, ``label``, and where they exist the ``scores`` of all labels."""
+        return prediction_record(example, prediction)
 
 
 def predict_most_frequent(train: Sequence[TextExample], dev: Sequence[TextExample]) -> list[Prediction]:

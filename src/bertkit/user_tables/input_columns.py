@@ -47,11 +47,10 @@ def choose_columns(
         return task, ""
     if not given and path.is_dir():
         return task, ""
-    table = task.reader.open_table(path)
+    table, known = task.reader.open(path)
     labels = split_names(label, table.columns)
     table.require(*filter(None, (text, pair, id, *labels)))
     if task.files.splits:
-        known = task.reader.find_columns(path)
         if labelled and not labels:
             _require_labels(task, table)
         if not given and all(name in table for name in known.used()):

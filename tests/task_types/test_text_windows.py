@@ -85,7 +85,7 @@ def test_the_advice_can_be_taken_with_two_tokens_between_the_texts() -> None:
     """RoBERTa has one special token more in a pair than BERT, so that the widest stride is wider than its window."""
     tokenizer = byte_bpe.train(["one two three four " * 9], vocab_size=300)
     stride = TextClassificationTask(name="pairs", metric="accuracy", labels=("yes", "no"), pair=True, max_length=16)
-    task = apply(stride, parse_settings([f"stride={stride.encoder.widest_stride}"]))
+    task = apply(stride, parse_settings([f"stride={stride.widest_stride}"]))
     first = " ".join(["one two three four"] * 9)
     features = task.encode(TextExample("1", first, first, "no"), tokenizer)
     seen = {tuple(place) for each in features for place in np.asarray(each.offsets)[each.segment_ids == 0].tolist()}
