@@ -51,7 +51,8 @@ def new_encoder(name: str) -> Any:
 
 def new_task(kind: type[FileTask]) -> FileTask:
     names = {field.name for field in dataclasses.fields(kind) if field.default in (dataclasses.MISSING, ())}
-    given: Mapping[str, Any] = {"name": "t", "metric": "accuracy", "labels": ("no", "yes")}
+    metric = "pearson" if kind is TASK_TYPES["regression"] else "accuracy"
+    given: Mapping[str, Any] = {"name": "t", "metric": metric, "labels": ("no", "yes")}
     return kind(**{name: value for name, value in given.items() if name in names})
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.task_types import (
+    FileTask,
     MultiLabelTask,
     MultipleChoiceTask,
     QuestionAnsweringTask,
@@ -33,6 +34,17 @@ def test_a_length_without_room_for_a_token_is_refused(task: TextClassificationTa
     with pytest.raises(BertkitError, match=f"max_length is {max_length}; it must be from 3 to") as caught:
         replace(task, max_length=max_length)
     assert caught.value.exit_code == WRONG_USAGE
+
+
+@pytest.mark.parametrize("kind", TASK_TYPES.values(), ids=TASK_TYPES)
+def test_a_score_that_the_task_does_not_have_is_refused_at_once(kind: type[FileTask]) -> None:
+    with pytest.raises(BertkitError, match=r"metric is f2; the scores of n are "):
+        kind(name="n", metric="f2", labels=("O", "B-X"))
+
+
+def test_every_further_score_is_one_of_the_task() -> None:
+    with pytest.raises(BertkitError, match=r'also is acuracy; the scores of moods are .*\. Did you mean "accuracy"'):
+        replace(CLASSES, also=("f1", "acuracy"))
 
 
 def test_every_type_has_its_pipeline_tag() -> None:

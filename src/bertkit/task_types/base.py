@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, get_args
 
 from bertkit import config
 from bertkit.contracts import E, P, Task
-from bertkit.errors import count_of, data_error, usage_error, verb_of
+from bertkit.errors import count_of, data_error, did_you_mean, usage_error, verb_of
 from bertkit.metrics.bootstrap import Statistic
 from bertkit.metrics.classification import ClassScore
 from bertkit.nn.text_pooling import Pooling
@@ -65,6 +65,20 @@ class FileTask(Task[E, P]):
 
     def __post_init__(self) -> None:
         check_ranges(self)
+        self.check_scores("metric", self.metric)
+
+    def check_scores(self, field: str, *names: str) -> None:
+        """Raise a usage error if ``names``, the value of a ``field``, are not all among ``score_names``."""
+        known = self.score_names
+        for name in names:
+            if known and name not in known:
+                hint = did_you_mean(name, known)
+                raise usage_error(f"{field} is {name}; the scores of {self.name} are {', '.join(known)}.{hint}")
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """The scores that ``metric`` may name; none where any is taken, as in a task of a user's module."""
+        return ()
 
     @property
     @abstractmethod

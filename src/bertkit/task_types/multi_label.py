@@ -72,6 +72,11 @@ class MultiLabelTask(TextTask):
         check_distinct(self.name, self.labels)
         check_weights(self.name, self.labels, self.class_weights)
 
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """Micro and macro F1, and the share of examples with all labels right."""
+        return tuple(_SCORES)
+
     def weighted(self, weights: str | Mapping[str, float]) -> Self:
         """The same task with weights of its labels: ``balanced``, or such as ``urgent=2,spam=0.5``."""
         if weights != "balanced":

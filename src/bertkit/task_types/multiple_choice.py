@@ -66,6 +66,11 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
         check_pooling(self.pooling)
 
     @property
+    def score_names(self) -> tuple[str, ...]:
+        """Accuracy."""
+        return ("accuracy",)
+
+    @property
     def reader(self) -> ChoiceReader:
         """What reads the files of the task, and new input."""
         return ChoiceReader(

@@ -53,6 +53,11 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
     rules: Rules = "v1"
 
     @property
+    def score_names(self) -> tuple[str, ...]:
+        """F1 and exact match, under the name that the official program gives it."""
+        return ("f1", "exact" if self.rules == "v2" else "exact_match")
+
+    @property
     def reader(self) -> QuestionReader:
         """What reads the files of the task, and new questions."""
         return QuestionReader(name=self.name, files=self.files, heldout=self.heldout, null=self.null)

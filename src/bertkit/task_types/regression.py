@@ -79,6 +79,11 @@ class RegressionTask(TextTask):
 
     numbers: Numbers = field(default_factory=Numbers)
 
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """Pearson's and Spearman's correlation."""
+        return tuple(_SCORES)
+
     def read_label(self, cell: str, where: str) -> float:
         """The number in a cell; one that is not finite or out of bounds is an error."""
         return read_number(cell, where, self.numbers)

@@ -62,8 +62,11 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_pooling(self.pooling)
-        if self.metric not in _SCORES:
-            raise usage_error(f"metric is {self.metric}; it must be {' or '.join(_SCORES)}.")
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """Spearman's correlation, and the area under the ROC curve."""
+        return tuple(_SCORES)
 
     @property
     def reader(self) -> TextReader:

@@ -93,6 +93,11 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
             raise usage_error(f'no features named "{self.features}".{hint} There are: {", ".join(MIXTURES)}.')
 
     @property
+    def score_names(self) -> tuple[str, ...]:
+        """F1, precision and recall of entities."""
+        return ("f1", "precision", "recall")
+
+    @property
     def reader(self) -> TagReader:
         """What reads the files of the task, and new sentences."""
         return TagReader(

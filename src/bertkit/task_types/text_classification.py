@@ -61,6 +61,11 @@ class TextClassificationTask(TextTask):
             raise usage_error(f"{self.name} has {len(self.labels)} labels; a classification needs at least two.")
         check_weights(self.name, self.labels, self.class_weights)
 
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """Accuracy, F1 of the second label, macro F1 and Matthews' correlation."""
+        return ("f1", *_SCORES)
+
     def weighted(self, weights: str | Mapping[str, float]) -> Self:
         """The same task with weights of its classes: ``balanced``, or such as ``positive=2,negative=0.5``."""
         if weights != "balanced":

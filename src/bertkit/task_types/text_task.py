@@ -70,6 +70,7 @@ class TextTask(FileTask[TextExample, Prediction]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_pooling(self.pooling)
+        self.check_scores("also", *self.also)
         if self.both_orders and not self.pair:
             raise usage_error(f"both_orders is for pairs of texts; an example of {self.name} is one text.")
         if self.both_orders and self.stride:
