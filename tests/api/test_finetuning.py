@@ -93,6 +93,19 @@ def test_a_limit_and_a_teacher_are_for_the_first_task_alone(workspace: Path, tmp
     assert [last[name] for name in names] == [None, None, None, 0.0]
 
 
+@pytest.mark.parametrize("name", ["model", "output"])
+def test_a_setting_takes_the_place_of_no_path(workspace: Path, tmp_path: Path, name: str) -> None:
+    """The record would name a model that was not trained."""
+    with pytest.raises(BertkitError, match=f"--set {name}: the {name} is given by --{name}"):
+        bertkit.finetune(
+            workspace / "reviews.csv",
+            model=workspace / "run",
+            output=tmp_path / "run",
+            set={name: "x"},
+            progress="quiet",
+        )
+
+
 def test_the_grid_may_be_a_dictionary(workspace: Path, tmp_path: Path) -> None:
     result = bertkit.tune(
         workspace / "reviews.csv",

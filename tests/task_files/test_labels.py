@@ -145,6 +145,11 @@ def test_two_labels_of_one_name_are_an_error(kind: Callable[..., FileTask]) -> N
         kind(name="weather", labels=("wet", "dry", "wet"))
 
 
+def test_every_label_has_a_spelling_or_none_has() -> None:
+    with pytest.raises(BertkitError, match=r"weather has 2 labels and 1 spellings. Each label needs one"):
+        TextClassificationTask(name="weather", metric="accuracy", labels=("wet", "dry"), spellings=("0",))
+
+
 def test_long_ids_that_are_equal_as_floats_are_two_classes() -> None:
     one, other = str(10**18), str(10**18 + 1)
     assert merge_spellings(Labels(Counter([one, other]), {one: (Path("a"), 1), other: (Path("a"), 2)})).counts == {

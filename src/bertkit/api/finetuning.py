@@ -91,7 +91,10 @@ def _list_settings(
     Before all of them are those that the model requires. Options for the settings ``without`` are ignored.
     """
     fitting = _fit_to_model(task, model)
-    given = [each for each in (*_given_settings(options), *parse_settings(options.set)) if each.path not in without]
+    further = parse_settings(options.set)
+    if named := [each.path for each in further if each.path in ("model", "output")]:
+        raise usage_error(f"--set {named[0]}: the {named[0]} is given by --{named[0]}.")
+    given = [each for each in (*_given_settings(options), *further) if each.path not in without]
     if options.profile is not None:
         published = finetuning_profile_settings(options.profile, task).items()
         return [*fitting, *(Setting(path, value, f"--profile {options.profile}") for path, value in published), *given]

@@ -106,8 +106,13 @@ def write_labels(names: Sequence[str], separator: str) -> str:
     return separator.join(names)
 
 
-def check_distinct(task: str, labels: Sequence[str]) -> None:
-    """Raise a usage error for two classes of one name: answers are stored by name, so one of the two would be lost."""
+def check_labels(task: str, labels: Sequence[str], spellings: Sequence[str] = ()) -> None:
+    """Raise a usage error for two classes of one name, one of which would be lost, or for a class without a spelling.
+
+    Answers are stored by name. No ``spellings`` are those of the names.
+    """
+    if spellings and len(spellings) != len(labels):
+        raise usage_error(f"{task} has {len(labels)} labels and {len(spellings)} spellings. Each label needs one.")
     if len(set(labels)) < len(labels):
         raise usage_error(f'{task} has two labels named "{max(labels, key=labels.count)}". Each needs its own name.')
 

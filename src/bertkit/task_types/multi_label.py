@@ -18,7 +18,7 @@ from bertkit.metrics.classification import ClassScore
 from bertkit.metrics.labels import macro_f1, micro_f1, score_labels, subset_accuracy
 from bertkit.objectives.multi_label import MultiLabelClassification
 from bertkit.ranges import PositiveFloat, Share
-from bertkit.task_files.labels import SEPARATORS, check_distinct, fold_label, read_labels, write_labels
+from bertkit.task_files.labels import SEPARATORS, check_labels, fold_label, read_labels, write_labels
 from bertkit.task_types.base import AnswerColumns, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, BEST_SINGLE, most_frequent, predict_labels
 from bertkit.task_types.class_weights import balance_labels, check_weights, list_weights, parse_weights
@@ -69,7 +69,7 @@ class MultiLabelTask(TextTask):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_distinct(self.name, self.labels)
+        check_labels(self.name, self.labels, self.spellings)
         check_weights(self.name, self.labels, self.class_weights)
 
     @property

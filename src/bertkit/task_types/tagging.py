@@ -19,7 +19,7 @@ from bertkit.objectives.crf_tagging import CrfTagging
 from bertkit.objectives.feature_tagging import FeatureTagging
 from bertkit.objectives.token_classification import TokenClassification
 from bertkit.results import Result
-from bertkit.task_files.labels import check_distinct
+from bertkit.task_files.labels import check_labels
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod, FileTask
 from bertkit.task_types.probabilities import softmax
 from bertkit.task_types.tag_baselines import (
@@ -85,7 +85,7 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_distinct(self.name, self.labels)
+        check_labels(self.name, self.labels)
         if self.features is not None and self.crf:
             raise usage_error("task.features and task.crf cannot be combined: leave out one of them.")
         if self.features is not None and self.features not in MIXTURES:

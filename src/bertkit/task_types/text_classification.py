@@ -13,7 +13,7 @@ from bertkit.metrics.bootstrap import Statistic, resample_classes
 from bertkit.metrics.classification import accuracy, binary_f1, macro_f1, matthews
 from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.ranges import PositiveFloat
-from bertkit.task_files.labels import check_distinct, fold_label, varies_by_format
+from bertkit.task_files.labels import check_labels, fold_label, varies_by_format
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_classes
 from bertkit.task_types.class_weights import balance_classes, check_weights, list_weights, parse_weights
@@ -56,7 +56,7 @@ class TextClassificationTask(TextTask):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_distinct(self.name, self.labels)
+        check_labels(self.name, self.labels, self.spellings)
         if len(self.labels) < 2:
             raise usage_error(f"{self.name} has {len(self.labels)} labels; a classification needs at least two.")
         check_weights(self.name, self.labels, self.class_weights)
