@@ -10,6 +10,7 @@ import pytest
 import bertkit
 from bertkit.errors import BertkitError
 from bertkit.finetuning.defaults import SMALL_MODELS
+from bertkit.task_types import Columns, Split, TaskFiles, TextClassificationTask
 
 QUICK = ["batch_size=13", "epochs=1", "limit=13"]
 
@@ -91,6 +92,23 @@ def test_a_limit_and_a_teacher_are_for_the_first_task_alone(workspace: Path, tmp
     first, last = ({each.path: each.value for each in bertkit.config_show(run)} for run in (output / "first", output))
     assert [first[name] for name in names] == [13, str(workspace / "tuned"), str(texts), 1.0]
     assert [last[name] for name in names] == [None, None, None, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("metric", "labels", "spellings"), [("accuracy", ["bad", "good"], ["0", "1"]), ("f1", ["good", "bad"], ["1", "0"])]
+)
+def test_the_labels_in_the_order_of_the_model_keep_their_spellings(
+    workspace: Path, tmp_path: Path, metric: str, labels: list[str], spellings: list[str]
+) -> None:
+    """Their order does not change where it says of which label F1 is."""
+    table = tmp_path / "t.csv"
+    table.write_text("review,label\n" + "".join(f"word {number},{number % 2}\n" for number in range(36)))
+    columns = Columns(first="review", label="label")
+    files = TaskFiles(splits={name: Split(files=(str(table),), columns=columns) for name in ("train", "dev")})
+    task = TextClassificationTask(name="t", metric=metric, labels=("good", "bad"), spellings=("1", "0"), files=files)
+    bertkit.finetune(task, model=workspace / "tuned", output=tmp_path / "run", set=QUICK, progress="quiet")
+    settings = {each.path: each.value for each in bertkit.config_show(tmp_path / "run")}
+    assert [settings["task.labels"], settings["task.spellings"]] == [labels, spellings]
 
 
 @pytest.mark.parametrize("name", ["model", "output"])

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from bertkit.metrics.classification import ClassScore
 from bertkit.metrics.entities import SCHEMES, convert, find_entities, score_entities, spell_entities
 
 
@@ -59,10 +60,10 @@ def test_an_entity_is_correct_only_with_all_its_words() -> None:
     gold = [["B-A", "I-A", "O", "B-B"], ["B-A", "O", "B-B"]]
     predicted = [["B-A", "O", "O", "B-B"], ["B-A", "B-A", "B-A"]]
     overall, types = score_entities(gold, predicted)
-    assert overall == pytest.approx((2 / 5, 2 / 4, 4 / 9))
+    assert (overall.precision, overall.recall, overall.f1) == pytest.approx((2 / 5, 2 / 4, 4 / 9))
     assert [(each.name, each.support) for each in types] == [("A", 2), ("B", 2)]
     assert [(each.precision, each.recall, each.f1) for each in types] == [
         pytest.approx((1 / 4, 1 / 2, 1 / 3)),
         pytest.approx((1, 1 / 2, 2 / 3)),
     ]
-    assert score_entities([["O"]], [["O"]]) == ((0, 0, 0), [])
+    assert score_entities([["O"]], [["O"]]) == (ClassScore("all", 0, 0, 0, 0), [])

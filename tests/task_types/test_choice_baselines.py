@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from bertkit.task_types import ChoiceExample, MultipleChoiceTask, make_example
-from bertkit.task_types.choice_baselines import predict_most_similar
+
+TASK = MultipleChoiceTask(name="endings")
 
 
 def example(prompt: str, *choices: str) -> ChoiceExample:
@@ -17,12 +18,12 @@ def test_the_most_similar_choice_is_taken() -> None:
         example("she plays music", "musical notes", "a stone"),
         example("?", "one", "two"),
     ]
-    assert predict_most_similar(TRAIN, dev) == [1, 0, 0]
+    (predict,) = TASK.baselines().values()
+    assert [each.label for each in predict(TRAIN, dev)] == [1, 0, 0]
 
 
 def test_the_task_scores_choices_by_their_text() -> None:
-    task = MultipleChoiceTask(name="endings")
-    ((name, predict),) = task.baselines().items()
+    ((name, predict),) = TASK.baselines().items()
     (found,) = predict(TRAIN, [example("a silver bridge", "gold", "bridges of silver")])
     assert name == "TF-IDF similarity to the prompt"
     assert (found.label, found.text, found.scores) == (1, "bridges of silver", (0.0, 1.0))

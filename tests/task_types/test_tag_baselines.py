@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from bertkit.task_types import TagExample, TaggingTask
-from bertkit.task_types.tag_baselines import predict_most_frequent_tag, predict_tag_of_word
 
+TASK = TaggingTask(name="names", labels=("O", "B-PER", "B-LOC", "B-ORG"))
 TRAIN = [
     TagExample("1", ("Ada", "met", "Bush"), ("B-PER", "O", "B-PER")),
     TagExample("2", ("a", "bush", "in", "London"), ("O", "O", "O", "B-LOC")),
@@ -14,15 +14,16 @@ DEV = [TagExample("4", ("Bush", "in", "Paris"), ("B-PER", "O", "B-LOC")), TagExa
 
 
 def test_one_tag_for_all_words() -> None:
-    assert predict_most_frequent_tag(TRAIN, DEV) == [("O", "O", "O"), ("O",)]
+    found = TASK.baselines()["most frequent tag"](TRAIN, DEV)
+    assert [each.label for each in found] == [("O", "O", "O"), ("O",)]
 
 
 def test_each_word_has_its_most_frequent_tag_and_an_unknown_one_that_of_all() -> None:
-    assert predict_tag_of_word(TRAIN, DEV) == [("B-PER", "O", "O"), ("B-LOC",)]
+    found = TASK.baselines()["most frequent tag of each word"](TRAIN, DEV)
+    assert [each.label for each in found] == [("B-PER", "O", "O"), ("B-LOC",)]
 
 
 def test_the_task_scores_entities() -> None:
-    task = TaggingTask(name="names", labels=("O", "B-PER", "B-LOC", "B-ORG"))
-    scores = [task.score(DEV, predict(TRAIN, DEV)) for predict in task.baselines().values()]
+    scores = [TASK.score(DEV, predict(TRAIN, DEV)) for predict in TASK.baselines().values()]
     assert scores[0]["f1"] == 0
     assert [scores[1][name] for name in ("precision", "recall")] == pytest.approx([1, 2 / 3])

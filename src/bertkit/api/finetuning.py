@@ -25,7 +25,7 @@ from bertkit.sweeps.results import SweepResult
 from bertkit.sweeps.search_space import read_axes
 from bertkit.sweeps.sweep import Sweep
 from bertkit.sweeps.sweep import tune as run_sweep
-from bertkit.task_types import FileTask
+from bertkit.task_types import FileTask, TextClassificationTask
 
 _OF_FIRST = ("limit", "teacher", "unlabelled", "layer_weight")
 """Settings for the examples of the first training, which the one on the task of ``--then`` does not have."""
@@ -113,14 +113,21 @@ def _list_settings(
 
 
 def _fit_to_model(task: FileTask, model: ModelFolder) -> list[Setting]:
-    """Rows no longer than the model reads, and the labels in the order of the heads that it was fine-tuned with."""
+    """Rows no longer than the model reads, and the labels in the order of the heads that it was fine-tuned with.
+
+    Where F1 is scored, which is that of the second label, the labels keep their order, and the model gets a new head.
+    """
     longest = model.positions or task.max_length
     fitting = [Setting("task.max_length", longest, "--model")] if longest < task.max_length else []
     trained = trained_task(model)
     if type(trained) is type(task):
         ours, theirs = (getattr(each, "labels", ()) for each in (task, trained))
-        if ours != theirs and sorted(ours) == sorted(theirs):
+        scores_second = isinstance(task, TextClassificationTask) and "f1" in (task.metric, *task.also)
+        if ours != theirs and sorted(ours) == sorted(theirs) and not scores_second:
             fitting.append(Setting("task.labels", theirs, "--model"))
+            if spellings := getattr(task, "spellings", ()):
+                reordered = tuple(spellings[ours.index(label)] for label in theirs)
+                fitting.append(Setting("task.spellings", reordered, "--model"))
     return fitting
 
 

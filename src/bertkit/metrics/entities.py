@@ -32,14 +32,6 @@ class Entity(NamedTuple):
     end: int
 
 
-class Scores(NamedTuple):
-    """Precision, recall and F1 from 0 to 1; 0 where undefined."""
-
-    precision: float
-    recall: float
-    f1: float
-
-
 def find_entities(tags: Sequence[str]) -> list[Entity]:
     """The entities of a sentence, by ``conlleval``'s ``startOfChunk`` and ``endOfChunk``."""
     found = []
@@ -91,8 +83,8 @@ def convert(tags: Sequence[str], scheme: Scheme) -> list[str]:
 
 def score_entities(
     gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]
-) -> tuple[Scores, list[ClassScore]]:
-    """Scores of all entities, and of each type in alphabetical order.
+) -> tuple[ClassScore, list[ClassScore]]:
+    """Scores of all entities, and of each type in alphabetical order; 0 where undefined.
 
     A predicted entity is correct if a gold entity of that sentence has the same type and the same words.
     """
@@ -102,15 +94,16 @@ def score_entities(
         in_gold.update(entity.type for entity in gold_entities)
         in_predicted.update(entity.type for entity in predicted_entities)
         correct.update(entity.type for entity in set(gold_entities) & set(predicted_entities))
+    overall = _score("all", correct.total(), in_predicted.total(), in_gold.total())
     types = sorted(in_gold | in_predicted)
-    overall = _score(correct.total(), in_predicted.total(), in_gold.total())
-    by_type = {type: _score(correct[type], in_predicted[type], in_gold[type]) for type in types}
-    return overall, [ClassScore(type or NO_TYPE, *by_type[type], support=in_gold[type]) for type in types]
+    return overall, [_score(type or NO_TYPE, correct[type], in_predicted[type], in_gold[type]) for type in types]
 
 
-def _score(correct: int, predicted: int, gold: int) -> Scores:
-    return Scores(
-        correct / predicted if predicted else 0.0,
-        correct / gold if gold else 0.0,
-        2 * correct / (predicted + gold) if correct else 0.0,
+def _score(name: str, correct: int, predicted: int, gold: int) -> ClassScore:
+    return ClassScore(
+        name,
+        precision=correct / predicted if predicted else 0.0,
+        recall=correct / gold if gold else 0.0,
+        f1=2 * correct / (predicted + gold) if correct else 0.0,
+        support=gold,
     )

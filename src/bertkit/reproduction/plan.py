@@ -69,21 +69,16 @@ class PlannedComparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedClaim:
-    """A claim with the comparisons that decide it."""
-
-    claim: Claim
-    comparisons: list[PlannedComparison]
-
-
-@dataclass(frozen=True, kw_only=True)
 class PlannedTable:
-    """A table with its planned rows. ``baselines`` has those of each column, None for a column without a task."""
+    """A table with its planned rows, and the comparisons that decide each of its claims.
+
+    ``baselines`` has those of each column, None for a column without a task.
+    """
 
     table: PaperTable
     rows: list[PlannedRow]
     baselines: list[PlannedBaselines | None]
-    claims: list[PlannedClaim]
+    claims: dict[Claim, list[PlannedComparison]]
 
 
 class ReproductionPlan:
@@ -106,8 +101,7 @@ class ReproductionPlan:
             assert row.model is not None
             for cell in row.cells:
                 found += [row.model.unit] if cell.column.kind == "perplexity" else cell.finetunings.values()
-        claims = (claim for table in self.tables for claim in table.claims)
-        comparisons = [each.unit for claim in claims for each in claim.comparisons]
+        comparisons = [each.unit for table in self.tables for claim in table.claims.values() for each in claim]
         return [*found, *(each.unit for each in self._baselines.values()), *comparisons]
 
     def estimate(self) -> ReproductionEstimate:
@@ -129,16 +123,15 @@ class ReproductionPlan:
             table=table,
             rows=list(rows.values()),
             baselines=[self._plan_baselines(column.task if has_systems else None) for column in table.columns],
-            claims=[self._plan_claim(claim, rows[claim.better], rows[claim.worse]) for claim in find_claims(table)],
+            claims={each: self._plan_claim(each, rows[each.better], rows[each.worse]) for each in find_claims(table)},
         )
 
-    def _plan_claim(self, claim: Claim, better: PlannedRow, worse: PlannedRow) -> PlannedClaim:
-        comparisons = [
+    def _plan_claim(self, claim: Claim, better: PlannedRow, worse: PlannedRow) -> list[PlannedComparison]:
+        return [
             _plan_comparison(one, other, self._output, self._scale.dev_limit)
             for one, other in zip(better.cells, worse.cells, strict=True)
             if one.finetunings and one.column.name in (claim.columns or [one.column.name])
         ]
-        return PlannedClaim(claim=claim, comparisons=comparisons)
 
     def _plan_baselines(self, task: FileTask | None) -> PlannedBaselines | None:
         """The trivial methods of a task, on the examples that all systems are trained and scored on."""

@@ -11,12 +11,12 @@ from bertkit.finetuning.baselines import read_baselines
 from bertkit.finetuning.results import read_results
 from bertkit.pretraining.cost import read_cost
 from bertkit.reproduction.answers import Answer, Difference, judge
+from bertkit.reproduction.claims import Claim
 from bertkit.reproduction.comparisons import find_difference, read_example_interval
 from bertkit.reproduction.estimate import estimate_run
 from bertkit.reproduction.paper import PRETRAINED_BY_PAPER, PaperRow, System
 from bertkit.reproduction.plan import (
     PlannedCell,
-    PlannedClaim,
     PlannedComparison,
     PlannedRow,
     PlannedTable,
@@ -53,13 +53,13 @@ class ResultsReader:
             notes=_list_notes(planned),
             command=command,
             curves=list(table.curves),
-            answers=[self._read_answer(claim) for claim in planned.claims],
+            answers=[self._read_answer(claim, comparisons) for claim, comparisons in planned.claims.items()],
         )
 
-    def _read_answer(self, planned: PlannedClaim) -> Answer:
+    def _read_answer(self, claim: Claim, comparisons: Sequence[PlannedComparison]) -> Answer:
         """Whether a claim holds, by the differences that are known."""
-        found = (self._read_difference(each) for each in planned.comparisons)
-        return judge(planned.claim, [each for each in found if each is not None])
+        found = map(self._read_difference, comparisons)
+        return judge(claim, [each for each in found if each is not None])
 
     def _read_difference(self, planned: PlannedComparison) -> Difference | None:
         column = planned.better.column

@@ -24,6 +24,7 @@ _PATHS = {"lr": "optimizer.lr"}
 
 _NOT_VARIED = {
     "task": "run a sweep for each task",
+    "task.metric": "the points are compared by it",
     "output": "every point has its own folder below -o",
     "seeds": "give --seeds N; every point has that many restarts",
     "first_seed": "give --seeds N; every point has that many restarts",

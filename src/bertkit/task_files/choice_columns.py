@@ -13,7 +13,7 @@ from bertkit.errors import data_error, usage_error
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table, require_text
 from bertkit.storage.json_text import parse_list
-from bertkit.task_files.columns import ID_NAMES
+from bertkit.task_files.columns import ID_NAMES, first_named
 from bertkit.task_files.files import Columns
 
 Spelling = Literal["number", "number from 1", "letter", "text"]
@@ -63,7 +63,7 @@ def find_columns(
 ) -> Columns:
     """The other columns, found by their names; a given ``prompt`` or ``label`` is used as it is."""
     table.require(*filter(None, (prompt, label)))
-    answer = label or _first_match(_LABELS, [name for name in table.columns if name not in choices])
+    answer = label or first_named(_LABELS, [name for name in table.columns if name not in choices])
     if answer is None:
         raise usage_error(f"{table.path} has choices and no column called label. Name it: --label COLUMN.")
     return replace(find_texts(table, choices, prompt=prompt), label=answer)
@@ -72,19 +72,13 @@ def find_columns(
 def find_texts(table: Table, choices: Sequence[str], *, prompt: str | None = None) -> Columns:
     """The other columns without the label. A question about a passage is read as the beginning of each choice."""
     others = [name for name in table.columns if name not in choices]
-    question = _first_match(_QUESTIONS, others)
-    passage = _first_match(_PASSAGES, others) if question else None
-    found = prompt or passage or _first_match(_PROMPTS, others)
+    question = first_named(_QUESTIONS, others)
+    passage = first_named(_PASSAGES, others) if question else None
+    found = prompt or passage or first_named(_PROMPTS, others)
     if found is None:
         raise usage_error(f"{table.path} has choices and no column called prompt. Name it: --text COLUMN.")
-    stem = _first_match(_STEMS, others) or (question if question != found else None)
-    return Columns(first=found, second=stem, id=_first_match(ID_NAMES, others))
-
-
-def _first_match(names: Sequence[str], columns: Sequence[str]) -> str | None:
-    """The column whose name is the first of ``names`` that occurs."""
-    lower = {column.lower(): column for column in reversed(columns)}
-    return next((lower[name] for name in names if name in lower), None)
+    stem = first_named(_STEMS, others) or (question if question != found else None)
+    return Columns(first=found, second=stem, id=first_named(ID_NAMES, others))
 
 
 def read_choice_cells(table: Table, columns: Columns, choices: Sequence[str]) -> Iterator[ChoiceCells]:

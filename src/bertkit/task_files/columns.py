@@ -192,10 +192,15 @@ def looks_like_name(cell: str) -> bool:
     return re.fullmatch(r"[\w.-]{1,40}", cell) is not None
 
 
-def label_by_name(names: Iterable[str]) -> str | None:
+def first_named(known: Sequence[str], columns: Iterable[str]) -> str | None:
+    """The column with the first of the ``known`` names that occurs, in any case; None without one."""
+    by_name = {column.casefold(): column for column in columns}
+    return next((by_name[name] for name in known if name in by_name), None)
+
+
+def label_by_name(columns: Iterable[str]) -> str | None:
     """The column with a name that labels have; None without one."""
-    by_name = {name.casefold(): name for name in names}
-    return next((by_name[name] for name in _LABEL_NAMES if name in by_name), None)
+    return first_named(_LABEL_NAMES, columns)
 
 
 def find_id(names: Iterable[str]) -> str | None:

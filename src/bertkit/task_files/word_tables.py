@@ -11,6 +11,7 @@ from bertkit.errors import data_error
 from bertkit.formats.cells import Structure
 from bertkit.formats.lines import at_row, open_lines
 from bertkit.formats.tables import Table
+from bertkit.task_files.columns import first_named
 from bertkit.task_files.conll_files import Sentence, is_tag
 from bertkit.task_files.entity_spans import TEXT_NAMES
 
@@ -88,11 +89,7 @@ def read_word_rows(table: Table, columns: WordColumns) -> Iterator[Sentence]:
 
 
 def _find_names(columns: Sequence[str]) -> WordColumns | None:
-    names = {name.casefold(): name for name in columns}
-    sentence, word, tag, document = (
-        next((names[name] for name in known if name in names), None)
-        for known in (_SENTENCES, _WORDS, _TAGS, _DOCUMENTS)
-    )
+    sentence, word, tag, document = (first_named(known, columns) for known in (_SENTENCES, _WORDS, _TAGS, _DOCUMENTS))
     return None if sentence is None or word is None else WordColumns(sentence, word, tag, document)
 
 

@@ -49,13 +49,15 @@ class FileTask(Task[E, P]):
 
     The class variables hold what depends on the type of the task: ``pipeline_tag`` is Hugging Face's name of it,
     ``pipeline_method`` the method of ``Pipeline`` for a single input, ``answer_columns`` the layout of a file of
-    predictions, and ``predicts_one_class`` whether a prediction is one of ``labels``, so that a confusion matrix and
-    McNemar's test apply.
+    predictions, ``score_names`` the scores that ``metric`` may be (any if it is empty, as in a user's own class), and
+    ``predicts_one_class`` whether a prediction is one of ``labels``, so that a confusion matrix and McNemar's test
+    apply.
     """
 
     pipeline_tag: ClassVar[str] = ""
     pipeline_method: ClassVar[str] = ""
     answer_columns: ClassVar[AnswerColumns] = AnswerColumns(columns=("id", "label"))
+    score_names: ClassVar[tuple[str, ...]] = ()
     predicts_one_class: ClassVar[bool] = False
 
     files: TaskFiles = field(default_factory=TaskFiles)
@@ -65,20 +67,7 @@ class FileTask(Task[E, P]):
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        self.check_scores("metric", self.metric)
-
-    def check_scores(self, field: str, *names: str) -> None:
-        """Raise a usage error if ``names``, the value of a ``field``, are not all among ``score_names``."""
-        known = self.score_names
-        for name in names:
-            if known and name not in known:
-                hint = did_you_mean(name, known)
-                raise usage_error(f"{field} is {name}; the scores of {self.name} are {', '.join(known)}.{hint}")
-
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        """The scores that ``metric`` may name; none where any is taken, as in a task of a user's module."""
-        return ()
+        check_scores(self, "metric", self.metric)
 
     @property
     @abstractmethod
@@ -168,6 +157,15 @@ def type_name(kind: type[FileTask]) -> str:
 def same_answers(first: FileTask, second: FileTask) -> bool:
     """Whether a model for one task can predict the other: both have the same type and labels."""
     return type(first) is type(second) and first.labels == second.labels
+
+
+def check_scores(task: FileTask, field: str, *names: str) -> None:
+    """Raise an error if ``names``, the value of a ``field``, are not all scores of the task."""
+    known = task.score_names
+    for name in names:
+        if known and name not in known:
+            hint = did_you_mean(name, known)
+            raise usage_error(f"{field} is {name}; the scores of {task.name} are {', '.join(known)}.{hint}")
 
 
 def check_pooling(pooling: str) -> None:

@@ -57,6 +57,7 @@ class MultiLabelTask(TextTask):
     """
 
     pipeline_method = "classify"
+    score_names = tuple(_SCORES)
     answer_columns = AnswerColumns(columns=("id", "label"), join=lambda labels: write_labels(labels, SEPARATORS[0]))
 
     metric: str = "micro_f1"
@@ -71,11 +72,6 @@ class MultiLabelTask(TextTask):
         super().__post_init__()
         check_labels(self.name, self.labels, self.spellings)
         check_weights(self.name, self.labels, self.class_weights)
-
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        """Micro and macro F1, and the share of examples with all labels right."""
-        return tuple(_SCORES)
 
     def weighted(self, weights: str | Mapping[str, float]) -> Self:
         """The same task with weights of its labels: ``balanced``, or such as ``urgent=2,spam=0.5``."""

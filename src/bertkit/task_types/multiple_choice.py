@@ -23,7 +23,7 @@ from bertkit.task_types.base import (
     check_pooling,
     refuse_unlabelled,
 )
-from bertkit.task_types.choice_baselines import SIMILARITY, predict_most_similar
+from bertkit.task_types.baselines import character_ngrams
 from bertkit.task_types.choice_reader import ChoiceExample, ChoiceReader
 from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.probabilities import softmax
@@ -54,6 +54,7 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
 
     pipeline_tag = "multiple-choice"
     pipeline_method = "choose"
+    score_names = ("accuracy",)
     answer_columns = AnswerColumns(columns=("id", "label", "choice", "probability"))
 
     metric: str = "accuracy"
@@ -64,11 +65,6 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_pooling(self.pooling)
-
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        """Accuracy."""
-        return ("accuracy",)
 
     @property
     def reader(self) -> ChoiceReader:
@@ -97,7 +93,7 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
 
     def baselines(self) -> Mapping[str, BaselineMethod[ChoiceExample, Choice]]:
         """The choice whose characters are most similar to those of the prompt."""
-        return {SIMILARITY: _predict_most_similar}
+        return {"TF-IDF similarity to the prompt": _predict_most_similar}
 
     def describe(self, example: ChoiceExample, prediction: Choice) -> AnswerRecord:
         """``id``, the ``label`` as the files write it, its text, its ``probability`` and the ``scores`` of all."""
@@ -133,8 +129,20 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
 
 
 def _predict_most_similar(train: Sequence[ChoiceExample], dev: Sequence[ChoiceExample]) -> list[Choice]:
-    chosen = zip(dev, predict_most_similar(train, dev), strict=True)
+    """The choice with the highest cosine to the prompt and the stem; of equal ones the first."""
+    vectorizer = character_ngrams()
+    vectorizer.fit([text for example in train for text in (_given(example), *example.choices)])
+    prompts = vectorizer.transform([_given(example) for example in dev])
+    choices = vectorizer.transform([choice for example in dev for choice in example.choices])
+    owners = np.repeat(np.arange(len(dev)), [len(example.choices) for example in dev])
+    cosines = np.asarray(prompts[owners].multiply(choices).sum(axis=1)).ravel()
+    ends = np.cumsum([len(example.choices) for example in dev])
+    chosen = zip(dev, (int(each.argmax()) for each in np.split(cosines, ends[:-1])), strict=True)
     return [
         Choice(best, example.choices[best], tuple(float(place == best) for place in range(len(example.choices))))
         for example, best in chosen
     ]
+
+
+def _given(example: ChoiceExample) -> str:
+    return f"{example.prompt} {example.stem}".strip() or "-"

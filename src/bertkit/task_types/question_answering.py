@@ -40,6 +40,7 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
 
     pipeline_tag = "question-answering"
     pipeline_method = "answer"
+    score_names = ("f1", "exact_match", "exact")
     answer_columns = AnswerColumns(columns=("id", "answer", "start", "end", "probability"), answer="answer")
 
     metric: str = "f1"
@@ -51,11 +52,6 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
     n_best: Length = 20
     longest: Length = 30
     rules: Rules = "v1"
-
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        """F1 and exact match, under the name that the official program gives it."""
-        return ("f1", "exact" if self.rules == "v2" else "exact_match")
 
     @property
     def reader(self) -> QuestionReader:

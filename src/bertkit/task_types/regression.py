@@ -76,13 +76,9 @@ class RegressionTask(TextTask):
     """A number for a text, or for two (``pair``)."""
 
     pipeline_method = "predict"
+    score_names = tuple(_SCORES)
 
     numbers: Numbers = field(default_factory=Numbers)
-
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        """Pearson's and Spearman's correlation."""
-        return tuple(_SCORES)
 
     def read_label(self, cell: str, where: str) -> float:
         """The number in a cell; one that is not finite or out of bounds is an error."""

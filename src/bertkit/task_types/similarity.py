@@ -52,6 +52,7 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
 
     pipeline_tag = "sentence-similarity"
     pipeline_method = "similarity"
+    score_names = tuple(_SCORES)
 
     metric: str = "spearman"
     pooling: Pooling = "mean"
@@ -62,11 +63,6 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_pooling(self.pooling)
-
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        """Spearman's correlation, and the area under the ROC curve."""
-        return tuple(_SCORES)
 
     @property
     def reader(self) -> TextReader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,14 +22,8 @@ from bertkit.objectives.token_classification import TokenClassification
 from bertkit.results import Result
 from bertkit.task_files.labels import check_labels
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod, FileTask
+from bertkit.task_types.baselines import most_frequent
 from bertkit.task_types.probabilities import softmax
-from bertkit.task_types.tag_baselines import (
-    MOST_FREQUENT_TAG,
-    TAG_OF_WORD,
-    Tags,
-    predict_most_frequent_tag,
-    predict_tag_of_word,
-)
 from bertkit.task_types.tag_encoder import TagEncoder
 from bertkit.task_types.tag_reader import TagExample, TagReader
 
@@ -76,6 +71,7 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
 
     pipeline_tag = "token-classification"
     pipeline_method = "tag"
+    score_names = ("f1", "precision", "recall")
     answer_columns = AnswerColumns(columns=("id", "words", "tags"), answer="tags")
 
     metric: str = "f1"
@@ -91,11 +87,6 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
         if self.features is not None and self.features not in MIXTURES:
             hint = did_you_mean(self.features, MIXTURES)
             raise usage_error(f'no features named "{self.features}".{hint} There are: {", ".join(MIXTURES)}.')
-
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        """F1, precision and recall of entities."""
-        return ("f1", "precision", "recall")
 
     @property
     def reader(self) -> TagReader:
@@ -163,8 +154,8 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
     def baselines(self) -> Mapping[str, BaselineMethod[TagExample, TagPrediction]]:
         """The most frequent tag for all words, and the most frequent tag of each word."""
         return {
-            MOST_FREQUENT_TAG: lambda train, dev: _predictions(predict_most_frequent_tag(train, dev)),
-            TAG_OF_WORD: lambda train, dev: _predictions(predict_tag_of_word(train, dev)),
+            "most frequent tag": _predict_most_frequent_tag,
+            "most frequent tag of each word": _predict_tag_of_word,
         }
 
     def describe(self, example: TagExample, prediction: TagPrediction) -> AnswerRecord:
@@ -183,9 +174,27 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
         return score_entities(_gold_tags(examples), [prediction.label for prediction in predictions])[1]
 
 
-def _predictions(sentences: Iterable[Tags]) -> list[TagPrediction]:
-    """Tags without probabilities; their entities are those that are scored."""
-    return [TagPrediction(tags, (1.0,) * len(tags), ()) for tags in sentences]
+def _predict_most_frequent_tag(train: Sequence[TagExample], dev: Sequence[TagExample]) -> list[TagPrediction]:
+    """The most frequent tag of train for every word, which is O in most data."""
+    return _predict_by_word({}, train, dev)
+
+
+def _predict_tag_of_word(train: Sequence[TagExample], dev: Sequence[TagExample]) -> list[TagPrediction]:
+    """The tag that each word has most often in train; capitals count: "Bush" is a name more often than "bush"."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for example in train:
+        for word, tag in zip(example.words, example.label or (), strict=True):
+            counts[word][tag] += 1
+    return _predict_by_word({word: found.most_common(1)[0][0] for word, found in counts.items()}, train, dev)
+
+
+def _predict_by_word(
+    tags: Mapping[str, str], train: Sequence[TagExample], dev: Sequence[TagExample]
+) -> list[TagPrediction]:
+    """The tags of the words that have one, and the most frequent tag of train for all others, without probabilities."""
+    unknown = most_frequent([tag for example in train for tag in example.label or ()])
+    found = [tuple(tags.get(word, unknown) for word in example.words) for example in dev]
+    return [TagPrediction(each, (1.0,) * len(each), ()) for each in found]
 
 
 def _gold_tags(examples: Iterable[TagExample]) -> Iterator[tuple[str, ...]]:

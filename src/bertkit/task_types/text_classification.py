@@ -47,6 +47,7 @@ class TextClassificationTask(TextTask):
     """
 
     pipeline_method = "classify"
+    score_names = ("f1", *_SCORES)
     answer_columns = AnswerColumns(columns=("id", "label", "probability"))
     predicts_one_class = True
 
@@ -60,11 +61,6 @@ class TextClassificationTask(TextTask):
         if len(self.labels) < 2:
             raise usage_error(f"{self.name} has {len(self.labels)} labels; a classification needs at least two.")
         check_weights(self.name, self.labels, self.class_weights)
-
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        """Accuracy, F1 of the second label, macro F1 and Matthews' correlation."""
-        return ("f1", *_SCORES)
 
     def weighted(self, weights: str | Mapping[str, float]) -> Self:
         """The same task with weights of its classes: ``balanced``, or such as ``positive=2,negative=0.5``."""

@@ -17,7 +17,14 @@ from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.nn.text_pooling import Pooling
 from bertkit.ranges import NonNegativeInt
 from bertkit.results import Result
-from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, check_pooling, refuse_unlabelled
+from bertkit.task_types.base import (
+    AnswerRecord,
+    BaselineMethod,
+    FileTask,
+    check_pooling,
+    check_scores,
+    refuse_unlabelled,
+)
 from bertkit.task_types.baselines import most_frequent
 from bertkit.task_types.text_reader import Answer, TextExample, TextReader
 
@@ -70,7 +77,7 @@ class TextTask(FileTask[TextExample, Prediction]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_pooling(self.pooling)
-        self.check_scores("also", *self.also)
+        check_scores(self, "also", *self.also)
         if self.both_orders and not self.pair:
             raise usage_error(f"both_orders is for pairs of texts; an example of {self.name} is one text.")
         if self.both_orders and self.stride:
