@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 from bertkit.optional import require
 from bertkit.storage.atomic import explain_writing
@@ -23,18 +23,8 @@ _DIGITS = 3
 """Significant digits of a sampled number: more have no effect and make long folder names."""
 
 
-@runtime_checkable
-class _TrialState(Protocol):
-    name: str
-
-
-@runtime_checkable
-class _Trial(Protocol):
-    """The part of ``optuna.trial.Trial`` and ``FrozenTrial`` that is used here."""
-
-    number: int
-    state: _TrialState
-    params: Mapping[str, str | int | float]
+_Trial = Any
+"""``optuna.trial.Trial`` or ``FrozenTrial``."""
 
 
 def load_optuna() -> ModuleType:
@@ -127,7 +117,7 @@ class Trials:
         return Point(tuple((axis.name, _format(trial.params[axis.name], axis)) for axis in self._axes))
 
 
-def _suggest(trial: Any, axis: Axis) -> None:
+def _suggest(trial: _Trial, axis: Axis) -> None:
     if axis.values:
         trial.suggest_categorical(axis.name, axis.values)
     elif axis.is_integer:

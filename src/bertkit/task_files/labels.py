@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,14 +76,8 @@ def may_hold_several(labels: Labels) -> bool:
 
 def split_cells(labels: Labels, separator: str) -> Labels:
     """The single labels in cells that hold several, with the row in which each was seen first."""
-    counts: Counter[str] = Counter()
-    first_seen: dict[str, tuple[Path, int]] = {}
-    for cell, count in labels.counts.items():
-        path, line = labels.first_seen[cell]
-        for label in set(read_labels(cell, separator, at_row(path, line))):
-            counts[label] += count
-            first_seen[label] = min(first_seen.get(label, (path, line)), (path, line))
-    return Labels(counts, first_seen)
+    cells = {cell: read_labels(cell, separator, at_row(*labels.first_seen[cell])) for cell in labels.counts}
+    return _regroup(labels, {cell: dict.fromkeys(names) for cell, names in cells.items()})
 
 
 def read_labels(cell: str, separator: str, where: str) -> list[str]:
@@ -138,13 +132,21 @@ def check_spelling(labels: Labels) -> None:
 
 def merge_spellings(labels: Labels) -> Labels:
     """The labels with those that differ in case, spacing or the way to write a number as one: the most common one."""
+    commonest: dict[str, str] = {}
+    return _regroup(
+        labels, {label: {commonest.setdefault(_plain(label), label)} for label, _ in labels.counts.most_common()}
+    )
+
+
+def _regroup(labels: Labels, parts: Mapping[str, Collection[str]]) -> Labels:
+    """How often each of the ``parts`` of the labels occurs, and where it was seen first."""
     counts: Counter[str] = Counter()
     first_seen: dict[str, tuple[Path, int]] = {}
-    commonest: dict[str, str] = {}
-    for label, count in labels.counts.most_common():
-        known = commonest.setdefault(_plain(label), label)
-        counts[known] += count
-        first_seen[known] = min(first_seen.get(known, labels.first_seen[label]), labels.first_seen[label])
+    for label, found in parts.items():
+        place = labels.first_seen[label]
+        for part in found:
+            counts[part] += labels.counts[label]
+            first_seen[part] = min(first_seen.get(part, place), place)
     return Labels(counts, first_seen)
 
 

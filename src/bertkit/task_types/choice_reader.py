@@ -19,14 +19,7 @@ from bertkit.task_files.choice_columns import (
     read_place,
 )
 from bertkit.task_files.files import Columns
-from bertkit.task_types.held_out import (
-    describe_held_out,
-    describe_overlap,
-    describe_repeated_ids,
-    describe_unlabelled,
-    hold_out,
-)
-from bertkit.task_types.reader import Reader
+from bertkit.task_types.reader import RowReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +47,7 @@ class ChoiceExample:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChoiceReader(Reader[ChoiceExample]):
+class ChoiceReader(RowReader[ChoiceExample]):
     """Reads tables of prompts and choices; ``choices`` and ``spelling`` are those of MultipleChoiceTask."""
 
     choices: tuple[str, ...]
@@ -82,27 +75,6 @@ class ChoiceReader(Reader[ChoiceExample]):
         """The columns of the prompt and the label, found by their names."""
         table = Table(path, encoding=self.files.encoding)
         return find_columns(table, self._choices_in(table))
-
-    def split_train(self) -> tuple[list[ChoiceExample], list[ChoiceExample]]:
-        """(train, dev): the examples that are held out are chosen by the hash of their texts."""
-        return hold_out(self.labelled("train"), self.heldout)
-
-    def notes(self) -> list[str]:
-        """Rows without a label, repeated ids, what is held out, and texts that train and dev share."""
-        notes: list[str] = []
-        train = self._labelled_with_notes("train", notes)
-        dev = self._labelled_with_notes("dev", notes) if "dev" in self.files.splits else []
-        if self.heldout:
-            notes.append(describe_held_out(train, hold_out(train, self.heldout)[1]))
-        return notes + describe_overlap(train, dev)
-
-    def _labelled_with_notes(self, split: str, notes: list[str]) -> list[ChoiceExample]:
-        rows = list(self.rows(split))
-        labelled = [example for example in rows if example.label is not None]
-        notes += describe_unlabelled(split, len(rows) - len(labelled))
-        if self.files.splits[split].columns.id is not None:
-            notes += describe_repeated_ids(split, ((example.id, example.label) for example in rows))
-        return labelled
 
     def _columns_in(self, table: Table) -> Columns:
         """The columns of train without the label, and without the id if the table has none."""

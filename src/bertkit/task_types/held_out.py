@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar
 
+from bertkit.contracts import Example
 from bertkit.errors import count_of, verb_of
 
 
-@runtime_checkable
-class Labelled(Protocol):
+class Labelled(Example, Protocol):
     """An example with one text or two, and a gold answer."""
 
     @property
@@ -26,11 +26,6 @@ class Labelled(Protocol):
     @property
     def second(self) -> str | None:
         """The second text of a pair."""
-        ...
-
-    @property
-    def label(self) -> object:
-        """The gold answer."""
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic
@@ -11,7 +11,14 @@ from typing import ClassVar, Generic
 from bertkit.contracts import E
 from bertkit.formats.tables import Table
 from bertkit.task_files.files import Columns, TaskFiles
-from bertkit.task_types.held_out import describe_repeated_ids
+from bertkit.task_types.held_out import (
+    L,
+    describe_held_out,
+    describe_overlap,
+    describe_repeated_ids,
+    describe_unlabelled,
+    hold_out,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,3 +88,37 @@ class Reader(ABC, Generic[E]):
         """The number of examples in new input, and what a user should know about it, one sentence each."""
         ids = [example.id for example in self.read(path)]
         return len(ids), describe_repeated_ids(path.name, ((id, None) for id in ids))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowReader(Reader[L], Generic[L]):
+    """Reads tables with an example in each row."""
+
+    def split_train(self) -> tuple[list[L], list[L]]:
+        """(train, dev): the share of every class that is held out is chosen by the hash of the texts."""
+        return hold_out(self.labelled("train"), self.heldout)
+
+    def notes(self) -> list[str]:
+        """Rows that are left out, repeated ids, texts that train and dev share, and what is held out."""
+        notes: list[str] = []
+        train = self._labelled_with_notes("train", notes)
+        dev = self._labelled_with_notes("dev", notes) if "dev" in self.files.splits else []
+        if self.heldout:
+            has_classes = any(isinstance(example.label, str | tuple) for example in train)
+            share = f"{self.heldout:.0%} of every class, at least one, " if has_classes else ""
+            notes.append(describe_held_out(train, hold_out(train, self.heldout)[1], share=share))
+        return notes + describe_overlap(train, dev)
+
+    def describe_rows(self, split: str, labelled: Sequence[L]) -> list[str]:
+        """What else is unusual about the labelled examples of a split."""
+        return []
+
+    def _labelled_with_notes(self, split: str, notes: list[str]) -> list[L]:
+        """The labelled examples of a split; what is unusual about the split is added to ``notes``."""
+        rows = list(self.rows(split))
+        labelled = [example for example in rows if example.label is not None]
+        notes += describe_unlabelled(split, len(rows) - len(labelled))
+        notes += self.describe_rows(split, labelled)
+        if self.files.splits[split].columns.id is not None:
+            notes += describe_repeated_ids(split, ((example.id, example.label) for example in rows))
+        return labelled

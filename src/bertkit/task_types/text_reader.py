@@ -12,14 +12,8 @@ from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Format, Table, sniff
 from bertkit.task_files.columns import guess_columns
 from bertkit.task_files.files import Cells, Columns, read_cells
-from bertkit.task_types.held_out import (
-    describe_held_out,
-    describe_overlap,
-    describe_repeated_ids,
-    describe_unlabelled,
-    hold_out,
-)
-from bertkit.task_types.reader import Reader
+from bertkit.task_types.held_out import describe_repeated_ids
+from bertkit.task_types.reader import RowReader
 
 Answer = str | float | tuple[str, ...]
 """A class, a number, or the labels that apply."""
@@ -36,7 +30,7 @@ class TextExample:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextReader(Reader[TextExample]):
+class TextReader(RowReader[TextExample]):
     """Reads one text per example, or two (``pair``); ``read_label(cell, where)`` reads the cell of a label.
 
     ``unlabelled`` is the label of all rows of files that have no column of labels.
@@ -80,37 +74,18 @@ class TextReader(Reader[TextExample]):
         """The columns, guessed as for a user's table."""
         return guess_columns(Table(path, encoding=self.files.encoding), text=None, pair=None, label=None)
 
-    def split_train(self) -> tuple[list[TextExample], list[TextExample]]:
-        """(train, dev): the share of every class that is held out is chosen by the hash of the text."""
-        return hold_out(self.labelled("train"), self.heldout)
-
-    def notes(self) -> list[str]:
-        """Rows that are left out, repeated ids, texts that train and dev share, and what is held out."""
-        notes: list[str] = []
-        train = self._labelled_with_notes("train", notes)
-        dev = self._labelled_with_notes("dev", notes) if "dev" in self.files.splits else []
-        if self.heldout:
-            share = f"{self.heldout:.0%} of every class, at least one, "
-            by_class = any(not isinstance(example.label, float) for example in train)
-            notes.append(describe_held_out(train, hold_out(train, self.heldout)[1], share=share if by_class else ""))
-        return notes + describe_overlap(train, dev)
-
-    def _labelled_with_notes(self, split: str, notes: list[str]) -> list[TextExample]:
-        """The labelled examples of a split; what is unusual about the split is added to ``notes``."""
-        tables = self.files.tables(self.name, split)
-        columns = self.files.splits[split].columns
-        rows = [self._example(cells, split) for table in tables for cells in read_cells(table, columns)]
-        labelled = [example for example in rows if example.label is not None]
-        notes += describe_unlabelled(split, len(rows) - len(labelled))
-        if broken := sum(table.broken for table in tables):
+    def describe_rows(self, split: str, labelled: Sequence[TextExample]) -> list[str]:
+        """Broken rows, empty texts, and a single class."""
+        notes = []
+        if broken := sum(table.broken for table in self.files.tables(self.name, split)):
             notes.append(f"{count_of(broken, 'broken row')} of {split} {verb_of(broken, 'is', 'are')} left out")
         if empty := sum(_lacks_text(example) for example in labelled):
             kept = f"{verb_of(empty, 'has', 'have')} an empty text, and {verb_of(empty, 'is', 'are')} kept"
             notes.append(f"{count_of(empty, 'example')} of {split} {kept}")
-        notes += _describe_single_class(split, labelled)
-        if columns.id is not None:
-            notes += describe_repeated_ids(split, ((example.id, example.label) for example in rows))
-        return labelled
+        labels = {example.label for example in labelled}
+        if len(labels) == 1 and isinstance(label := labels.pop(), str):
+            notes.append(f'every example of {split} has the label "{label}": there is nothing to learn')
+        return notes
 
     def _example(self, cells: Cells, split: str) -> TextExample:
         label = self.unlabelled if cells.label is None else None
@@ -145,10 +120,3 @@ class TextReader(Reader[TextExample]):
 
 def _lacks_text(example: TextExample) -> bool:
     return not example.first.strip() or (example.second is not None and not example.second.strip())
-
-
-def _describe_single_class(split: str, labelled: Sequence[TextExample]) -> list[str]:
-    labels = {example.label for example in labelled}
-    if len(labels) == 1 and isinstance(label := labels.pop(), str):
-        return [f'every example of {split} has the label "{label}": there is nothing to learn']
-    return []
