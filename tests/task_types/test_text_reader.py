@@ -9,7 +9,7 @@ from tests.task_types.small_tables import here as here
 from tests.task_types.small_tables import reviews, sentence, write_csv
 
 from bertkit.errors import BertkitError
-from bertkit.task_types import TextClassificationTask, TextExample
+from bertkit.task_types import Columns, Split, TaskFiles, TextClassificationTask, TextExample
 from bertkit.user_tables.guess import guess
 
 
@@ -73,3 +73,12 @@ def test_pairs_of_new_input_are_tab_separated_lines(here: Path) -> None:
     task = guess(write_csv(here / "p.csv", rows, "premise,hypothesis,label")).task
     (here / "in.txt").write_text('One "thing\tand another\n', encoding="utf-8")
     assert list(task.reader.read(here / "in.txt")) == [TextExample("1", 'One "thing', "and another")]
+
+
+def test_a_txt_with_the_columns_of_the_task_is_a_table(here: Path) -> None:
+    files = TaskFiles(splits={"train": Split(files=(), columns=Columns(first="text", label="label"))})
+    reader = TextClassificationTask(name="t", metric="accuracy", labels=("x", "y"), files=files).reader
+    (here / "in.txt").write_text("text\tlabel\nOne thing\tgood\n", encoding="utf-8")
+    assert list(reader.read(here / "in.txt")) == [TextExample("2", "One thing")]
+    (here / "in.txt").write_text("text\nOne\tthing\n", encoding="utf-8")
+    assert [example.first for example in reader.read(here / "in.txt")] == ["text", "One\tthing"]

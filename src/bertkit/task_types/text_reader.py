@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bertkit.errors import count_of, verb_of
 from bertkit.formats.compression import suffix_of
-from bertkit.formats.lines import at_row
+from bertkit.formats.lines import at_row, open_lines
 from bertkit.formats.tables import Format, Table, sniff
 from bertkit.task_files.columns import guess_columns
 from bertkit.task_files.files import Cells, Columns, read_cells
@@ -94,13 +94,22 @@ class TextReader(RowReader[TextExample]):
         return TextExample(cells.id, cells.first, cells.second, label)
 
     def open_table(self, path: Path) -> tuple[Table, Columns] | None:
-        """The table and its columns; None for a ``.txt``, which has no columns."""
-        return None if suffix_of(path) == ".txt" else self.open(path)
+        """The table and its columns; None for a ``.txt`` of lines, which has no columns."""
+        return None if self.reads_lines(path) else self.open(path)
+
+    def reads_lines(self, path: Path) -> bool:
+        """Whether a file is a ``.txt`` whose lines are texts, and not a table that names the column of the task's texts
+        and others, with tabs between."""
+        if suffix_of(path) != ".txt":
+            return False
+        with open_lines(path, self.files.encoding) as lines:
+            names = next(lines, "").strip().split("\t")
+        return len(names) == 1 or all(split.columns.first not in names for split in self.files.splits.values())
 
     def open(self, path: Path) -> tuple[Table, Columns]:
         """New input and the columns of its texts; quotes in a ``.tsv`` are read as in the task's own files."""
         encoding = self.files.encoding
-        if suffix_of(path) == ".txt":
+        if self.reads_lines(path):
             form = Format(names=("first", "second")) if self.pair else Format(kind="lines", names=("first",))
             return Table(path, form, encoding=encoding), Columns(first="first", second="second" if self.pair else None)
         keeps_quotes = any(split.form and not split.form.quotes for split in self.files.splits.values())

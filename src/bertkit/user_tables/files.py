@@ -124,6 +124,12 @@ def check_rows(task: FileTask, splits: Iterable[str]) -> None:
             pass
 
 
+def describe_columns(columns: Columns, label: str) -> str:
+    """The columns of texts, what the ``label`` is, and the column of ids."""
+    named = {"text": columns.first, "pair": columns.second, "label": label, "id": columns.id}
+    return ", ".join(f"{what} = {name}" for what, name in named.items() if name)
+
+
 def describe_file(table: Table, used: Collection[str]) -> str:
     """The end of a sentence: what is unusual about the form of a file, and its columns that are not ``used``."""
     outer = {name.partition(".")[0] for name in used}  # the objects of which a field is used

@@ -16,6 +16,7 @@ from bertkit.task_types.base import FileTask
 from bertkit.task_types.multiple_choice import MultipleChoiceTask
 from bertkit.task_types.similarity import SimilarityTask
 from bertkit.task_types.text_task import TextTask
+from bertkit.user_tables.files import describe_columns
 
 _TaskOnTexts = TextTask | SimilarityTask
 """What reads tables with a text, or two, in each row."""
@@ -40,7 +41,7 @@ def choose_columns(
     """
     named = {"--text": text, "--pair": pair, "--id": id, "--label": label}
     given = [option for option, name in named.items() if name is not None]
-    if not isinstance(task, _TaskOnTexts) or suffix_of(path) == ".txt":
+    if not isinstance(task, _TaskOnTexts) or task.reader.reads_lines(path):
         if given:
             reason = f"{path} has no columns" if suffix_of(path) == ".txt" else f"{task.name} finds its columns itself"
             raise usage_error(f"{reason}: leave out {list_names(given)}.")
@@ -63,7 +64,8 @@ def choose_columns(
     if task.reader.pair and columns.second is None:
         raise usage_error(f"{task.name} needs two texts, and {path} has one: name the second with --pair COLUMN.")
     columns = columns if id is None else replace(columns, id=id)
-    return _with_columns(task, columns, labels), _describe(path, columns) if text is None else ""
+    guessed = f"{path.name}: {describe_columns(columns, ','.join(columns.answers))}" if text is None else ""
+    return _with_columns(task, columns, labels), guessed
 
 
 def with_encoding(task: FileTask, encoding: str | None) -> FileTask:
@@ -147,10 +149,3 @@ def _with_columns(task: _TaskOnTexts, columns: Columns, labels: tuple[str, ...])
     if isinstance(task, TextTask):
         return replace(task, pair=columns.second is not None, files=files)
     return replace(task, files=files)
-
-
-def _describe(path: Path, columns: Columns) -> str:
-    labels = ",".join(columns.answers)
-    named = {"text": columns.first, "pair": columns.second, "label": labels, "id": columns.id}
-    found = ", ".join(f"{what} = {name}" for what, name in named.items() if name)
-    return f"{path.name}: {found}"

@@ -25,7 +25,7 @@ from bertkit.task_types.multi_label import MultiLabelTask
 from bertkit.task_types.regression import SMALLEST_UNIT, Numbers, RegressionTask, check_number
 from bertkit.task_types.text_classification import TextClassificationTask
 from bertkit.task_types.text_task import TextTask
-from bertkit.user_tables.files import Given, Guess, UserFiles, check_rows, describe_file
+from bertkit.user_tables.files import Given, Guess, UserFiles, check_rows, describe_columns, describe_file
 from bertkit.user_tables.label_column import LabelColumn, describe_labels, examine_labels
 
 
@@ -42,7 +42,8 @@ def guess_labels(files: UserFiles, given: Given, *, allow_rare_labels: bool, fol
             check_spelling(column.labels)
     task = _build(files, found, column, fold_labels=fold_labels)
     check_rows(task, files.paths.keys() - {"train"})
-    sentence = f"{_describe(columns, column)}{describe_file(files.table, columns.used())}"
+    described = describe_columns(columns, f"{','.join(columns.answers)} ({describe_labels(column)})")
+    sentence = described + describe_file(files.table, columns.used())
     return Guess(task=task, sentence=sentence)
 
 
@@ -112,9 +113,3 @@ def _scale(path: Path, labels: Labels) -> Numbers:
             "must be at least two."
         )
     return Numbers(origin=statistics.fmean(values), unit=spread)
-
-
-def _describe(columns: Columns, column: LabelColumn) -> str:
-    texts = f"text = {columns.first}" + (f", pair = {columns.second}" if columns.second else "")
-    id = f", id = {columns.id}" if columns.id else ""
-    return f"{texts}, label = {','.join(columns.answers)} ({describe_labels(column)}){id}"
