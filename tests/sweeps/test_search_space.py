@@ -79,6 +79,12 @@ def test_characters_that_file_systems_lack_are_replaced_in_folder_names() -> Non
     assert Point((("task.text", "a/b c"),)).name == "task.text=a_b_c"
 
 
+@pytest.mark.parametrize("name", ["task.metric", "task.heldout", "dev_limit"])
+def test_what_the_configurations_are_compared_by_is_the_same_for_all(name: str) -> None:
+    with pytest.raises(BertkitError, match=f"{name} cannot be varied: the configurations are compared"):
+        read_axes([f"{name}=1,2"])
+
+
 def test_python_values_make_the_same_axes_as_text() -> None:
     assert read_axes({"lr": [1e-3, 1e-2], "batch_size": [13]}) == read_axes(["lr=0.001,0.01", "batch_size=13"])
 

@@ -24,7 +24,9 @@ _PATHS = {"lr": "optimizer.lr"}
 
 _NOT_VARIED = {
     "task": "run a sweep for each task",
-    "task.metric": "the points are compared by it",
+    "task.metric": "the configurations are compared by it",
+    "task.heldout": "the configurations are compared on the same dev examples",
+    "dev_limit": "the configurations are compared on the same dev examples",
     "output": "every point has its own folder below -o",
     "seeds": "give --seeds N; every point has that many restarts",
     "first_seed": "give --seeds N; every point has that many restarts",
