@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -81,11 +82,9 @@ def load(options: Path | str, weights: Path | str | PublishedArrays) -> Elmo:
     """The network with weights from an HDF5 file, which needs h5py, or from arrays by their published names."""
     with torch.device("meta"):  # the sizes that the options declare need no memory before the weights have them
         elmo = Elmo(read_options(options))
-    if isinstance(weights, Path | str):
-        with _open(Path(weights)) as file:
-            elmo.load_state_dict(_read_all(elmo, file), assign=True)
-    else:
-        elmo.load_state_dict(_read_all(elmo, weights), assign=True)
+    with _open(Path(weights)) if isinstance(weights, Path | str) else nullcontext(weights) as arrays:
+        state = {name: _read(name, own.shape, arrays) for name, own in elmo.state_dict().items()}
+    elmo.load_state_dict(state, assign=True)
     return elmo
 
 
@@ -110,10 +109,6 @@ def _open(path: Path) -> Any:
         return h5py.File(path, "r")
     except OSError as error:
         raise data_error(f"{path} cannot be read as HDF5: {error}.") from error
-
-
-def _read_all(elmo: Elmo, weights: PublishedArrays) -> dict[str, torch.Tensor]:
-    return {name: _read(name, own.shape, weights) for name, own in elmo.state_dict().items()}
 
 
 def _find(options: object, place: str) -> object:
