@@ -52,7 +52,7 @@ def test_the_threshold_is_set_where_f1_is_highest() -> None:
     assert [each.text for each in decided] == ["mill"] * 5 + [""] * 2
     best = calibrated.score(examples, decided)["f1"]
     for threshold in (-9.0, -2.5, -1.5, -0.75, 1.0, 9.0):
-        other = [replace(task, threshold=threshold).decoder.decide(each) for each in predictions]
+        other = [replace(task, threshold=threshold).decide(each) for each in predictions]
         assert task.score(examples, other)["f1"] < best
 
 

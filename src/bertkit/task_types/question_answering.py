@@ -19,7 +19,7 @@ from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod,
 from bertkit.task_types.baselines import MOST_FREQUENT, most_frequent
 from bertkit.task_types.question_reader import QuestionReader
 from bertkit.task_types.span_baselines import OVERLAP, predict_by_overlap
-from bertkit.task_types.span_decoder import SpanDecoder, SpanPrediction, gain_of_answering
+from bertkit.task_types.span_decoder import SpanPrediction, find_spans, gain_of_answering
 from bertkit.task_types.span_encoder import SpanEncoder
 from bertkit.task_types.thresholds import best_gain_threshold
 
@@ -63,11 +63,6 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
         """What makes windows of a question and its context."""
         return SpanEncoder(max_length=self.max_length, stride=self.stride, max_query=self.max_query)
 
-    @property
-    def decoder(self) -> SpanDecoder:
-        """What chooses a span, or no answer."""
-        return SpanDecoder(null=self.null, threshold=self.threshold, n_best=self.n_best, longest=self.longest)
-
     def encode(self, example: SpanExample, tokenizer: Tokenizer) -> list[Feature]:
         """``[CLS] question [SEP] part of the context [SEP]``, one window after the other."""
         return self.encoder.encode(example, tokenizer)
@@ -86,7 +81,15 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
         self, example: SpanExample, features: Sequence[Feature], outputs: Sequence[OutputArrays]
     ) -> SpanPrediction:
         """The span with the highest sum of scores, or no answer."""
-        return self.decoder.decode(example, features, outputs, self.encoder.owned(features))
+        owned = self.encoder.owned(features)
+        return self.decide(
+            find_spans(example, features, outputs, owned, null=self.null, n_best=self.n_best, longest=self.longest)
+        )
+
+    def decide(self, prediction: SpanPrediction) -> SpanPrediction:
+        """The same spans, with the best as the answer or with no answer."""
+        none = not prediction.n_best or (self.null and prediction.null_odds > self.threshold)
+        return replace(prediction, text="" if none else prediction.n_best[0].text)
 
     def calibrate(
         self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction]
@@ -100,11 +103,11 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
         odds = np.array([prediction.null_odds for _, prediction in pairs])
         gains = np.array([gain_of_answering(*pair) for pair in pairs])
         task = replace(self, threshold=best_gain_threshold(odds, gains))
-        return task, [task.decoder.decide(prediction) for prediction in predictions]
+        return task, [task.decide(prediction) for prediction in predictions]
 
     def reconsider(self, prediction: SpanPrediction) -> SpanPrediction:
         """Without ``null`` the best span; with ``null`` the decision of the task that made the prediction is kept."""
-        return prediction if self.null else self.decoder.decide(prediction)
+        return prediction if self.null else self.decide(prediction)
 
     def baselines(self) -> Mapping[str, BaselineMethod[SpanExample, SpanPrediction]]:
         """A span near the words of the question; with ``null`` also the most frequent answer, which is often none."""
@@ -118,7 +121,7 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
         """The span, or no answer by the threshold that is best on some examples of train."""
         known = train[:_THRESHOLD_EXAMPLES]
         task, _ = self.calibrate(known, predict_by_overlap(train, known))
-        return [task.decoder.decide(prediction) for prediction in predict_by_overlap(train, dev)]
+        return [task.decide(prediction) for prediction in predict_by_overlap(train, dev)]
 
     def describe(self, example: SpanExample, prediction: SpanPrediction) -> AnswerRecord:
         """``id``, ``answer`` with its ``start`` and ``end``, ``probability``, ``null_odds``, and the ``n_best``."""

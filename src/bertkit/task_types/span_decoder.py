@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -66,45 +66,32 @@ class SpanPrediction(Result):
         return self.span.probability if self.span else 1.0 - sum(each.probability for each in self.n_best)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpanDecoder:
-    """Takes the ``n_best`` spans of at most ``longest`` tokens, and decides between the best and no answer.
+def find_spans(
+    example: SpanExample,
+    features: Sequence[Feature],
+    outputs: Sequence[OutputArrays],
+    owned: Sequence[NDArray[np.bool_]],
+    *,
+    null: bool,
+    n_best: int,
+    longest: int,
+) -> SpanPrediction:
+    """The ``n_best`` spans of at most ``longest`` tokens with the highest sums of scores; none is the answer yet.
 
-    With ``null`` there is no answer where ``null_odds`` are above ``threshold``.
+    Their texts are those of the context, character by character. "No answer" has the lowest score that any window gives
+    to [CLS]; with ``null`` it shares the probability.
     """
-
-    null: bool
-    threshold: float
-    n_best: int
-    longest: int
-
-    def decode(
-        self,
-        example: SpanExample,
-        features: Sequence[Feature],
-        outputs: Sequence[OutputArrays],
-        owned: Sequence[NDArray[np.bool_]],
-    ) -> SpanPrediction:
-        """The span with the highest sum of scores, or none; its text is that of the context, character by character.
-
-        "No answer" has the lowest score that any window gives to [CLS].
-        """
-        candidates = find_candidates(features, outputs, owned, n_best=self.n_best, longest=self.longest)
-        null = min(float(output["start"][0]) + float(output["end"][0]) for output in outputs)
-        best = _distinct(example, features, candidates, self.n_best)
-        scores = np.array([score for score, _, _ in best] + ([null] if self.null else []))
-        shares = softmax(scores) if len(scores) else scores
-        spans = tuple(
-            AnswerSpan(example.context[start:end], start, end, float(share))
-            for (_, start, end), share in zip(best, shares, strict=False)
-        )
-        odds = null - best[0][0] if best else float(np.finfo(np.float32).max)
-        return self.decide(SpanPrediction("", spans, odds, sum(feature.num_truncated for feature in features)))
-
-    def decide(self, prediction: SpanPrediction) -> SpanPrediction:
-        """The same spans, with the best as the answer or with no answer."""
-        none = not prediction.n_best or (self.null and prediction.null_odds > self.threshold)
-        return replace(prediction, text="" if none else prediction.n_best[0].text)
+    candidates = find_candidates(features, outputs, owned, n_best=n_best, longest=longest)
+    null_score = min(float(output["start"][0]) + float(output["end"][0]) for output in outputs)
+    best = _distinct(example, features, candidates, n_best)
+    scores = np.array([score for score, _, _ in best] + ([null_score] if null else []))
+    shares = softmax(scores) if len(scores) else scores
+    spans = tuple(
+        AnswerSpan(example.context[start:end], start, end, float(share))
+        for (_, start, end), share in zip(best, shares, strict=False)
+    )
+    odds = null_score - best[0][0] if best else float(np.finfo(np.float32).max)
+    return SpanPrediction("", spans, odds, sum(feature.num_truncated for feature in features))
 
 
 def gain_of_answering(example: SpanExample, prediction: SpanPrediction) -> float:
