@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -9,6 +10,16 @@ import pytest
 
 from bertkit.api.paths import existing, existing_texts, optional_path
 from bertkit.errors import BertkitError
+
+
+class FolderEntry(os.PathLike[str]):
+    """A path of a library that has its own class for them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __fspath__(self) -> str:
+        return str(self.path)
 
 
 @pytest.fixture
@@ -20,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_files_may_be_text_or_paths(file: Path) -> None:
     assert existing([str(file), file]) == [file, file]
-    assert optional_path(str(file)) == file
+    assert optional_path(str(file)) == optional_path(FolderEntry(file)) == file
     assert optional_path(None) is None
 
 

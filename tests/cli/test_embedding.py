@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,30 @@ def test_vectors_are_made_and_searched(workspace: Path, tmp_path: Path, capsys: 
     found = run_json(capsys, "search", vectors, "river stone", "--model", workspace / "run", "--json")
     assert len(found) == 10
     assert set(found[0]) == {"row", "score", "query", "text"}
+
+
+def test_an_empty_row_has_a_vector_and_is_reported(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "texts.csv").write_text("text,n\nriver stone,1\n,2\nearly garden,3\n")
+    run("embed", workspace / "run", tmp_path / "texts.csv", "-o", tmp_path / "v.npy", "--text", "text")
+    assert len(np.load(tmp_path / "v.npy")) == 3
+    assert "1 row of texts.csv has an empty text; the vector of one says nothing" in capsys.readouterr().err
+
+
+def test_the_lines_of_stdin_have_the_vectors_of_a_file(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = "river stone\n\nna\u00efve garden\n".encode()
+    (tmp_path / "texts.txt").write_bytes(content)
+    run("embed", workspace / "run", tmp_path / "texts.txt", "-o", tmp_path / "file.npy", "--quiet")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="ascii"))
+    run("embed", workspace / "run", "-", "-o", tmp_path / "stream.npy")
+    assert (tmp_path / "stream.npy").read_bytes() == (tmp_path / "file.npy").read_bytes()
+    assert "--texts" not in capsys.readouterr().err, "there is no file of the texts to name"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"river\ncaf\xe9\n")))
+    assert app.run(["embed", str(workspace / "run"), "-", "-o", str(tmp_path / "other.npy")]) == 3
+    assert "error: stdin, line 2: byte 4 of the line is not UTF-8" in capsys.readouterr().err
 
 
 def test_another_model_is_one_line(workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

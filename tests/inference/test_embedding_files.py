@@ -64,7 +64,7 @@ def write(folder: Path, output: str, model: EncoderPipeline | None = None, *, ov
     """Embed texts.txt; the reported numbers of rows, of which the first is the total."""
     reported: list[int] = []
 
-    def start(rows: int) -> Report:
+    def start(rows: int, empty: int) -> Report:
         reported.append(rows)
         return reported.append
 
@@ -180,14 +180,10 @@ def test_other_settings_other_weights_and_another_input_start_again(folder: Path
 def test_nothing_is_written_for_input_that_cannot_be_embedded(folder: Path) -> None:
     before = sorted(folder.iterdir())
     texts = (folder / "texts.txt").read_text()
-    for content, message in (
-        (texts + " \n", rf"texts\.txt, line {ROWS + 1:,}: the text is empty"),
-        ("", "is empty|has no texts"),
-    ):
-        (folder / "texts.txt").write_text(content)
-        with pytest.raises(BertkitError, match=message):
-            write(folder, "v.npy")
-        assert sorted(folder.iterdir()) == before
+    (folder / "texts.txt").write_text("")
+    with pytest.raises(BertkitError, match="has no texts"):
+        write(folder, "v.npy")
+    assert sorted(folder.iterdir()) == before
     (folder / "texts.txt").write_text(texts)
     with pytest.raises(BertkitError, match=r'no format named "\.csv"'):
         write(folder, "v.csv")
@@ -197,7 +193,7 @@ def test_nothing_is_written_for_input_that_cannot_be_embedded(folder: Path) -> N
             open_text_column(_copy(folder, "texts.parquet")),
             folder / "texts.parquet",
             EmbeddingSettings(),
-            start=lambda rows: lambda done: None,
+            start=lambda rows, empty: lambda done: None,
             overwrite=True,
         )
 

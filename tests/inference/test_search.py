@@ -34,7 +34,7 @@ def stored(tmp_path: Path, pipeline: Pipeline) -> StoredVectors:
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
     settings = EmbeddingSettings(pool="max", layers=(-1, -2))
     source = open_text_column(tmp_path / "texts.txt")
-    embed_file(pipeline, source, tmp_path / "v.npy", settings, start=lambda rows: lambda done: None)
+    embed_file(pipeline, source, tmp_path / "v.npy", settings, start=lambda rows, empty: lambda done: None)
     return StoredVectors(tmp_path / "v.npy")
 
 
@@ -89,7 +89,9 @@ def test_a_column_with_half_a_character_has_its_texts(pipeline: Pipeline, tmp_pa
     pytest.importorskip("pyarrow")
     (tmp_path / "texts.jsonl").write_text('{"text": "half \\ud83d"}\n{"text": "the mill"}\n')
     source = open_text_column(tmp_path / "texts.jsonl")
-    embed_file(pipeline, source, tmp_path / "v.parquet", EmbeddingSettings(), start=lambda rows: lambda done: None)
+    embed_file(
+        pipeline, source, tmp_path / "v.parquet", EmbeddingSettings(), start=lambda rows, empty: lambda done: None
+    )
     stored = StoredVectors(tmp_path / "v.parquet")
     for file in (stored.path, tmp_path / "texts.jsonl"):
         found = add_texts(search(stored, "the mill", pipeline, top_k=2), open_text_column(file, "text"), stored.record)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
+from bertkit.options.embedding import EmbedOptions
 from bertkit.options.evaluation import EvaluateOptions
 from bertkit.options.finetuning import FinetuneOptions
 from bertkit.options.inference import PredictOptions
@@ -54,7 +55,9 @@ def test_inputs_that_exist_are_accepted(record: Options) -> None:
         (FinetuneOptions("r.csv", model="run", output="new", then="x.tsv"), "no file at x.tsv"),
         (FinetuneOptions("r.csv", model="run", output="new", dev="q.csv"), "no file or folder at q.csv"),
         (PredictOptions("rum", "r.csv", output="-"), "no model at rum"),
-        (PredictOptions("run", "q.csv", output="-"), "no file or folder at q.csv"),
+        (PredictOptions("run", "q.csv", output="-"), "no file at q.csv"),
+        (PredictOptions("run", ".", output="-"), ". is a folder; name its files"),
+        (EmbedOptions("run", ".", output="v.npy"), ". is a folder; name its files"),
         (PredictOptions("run", "r.csv", output="-", ensemble=["run", "rum"]), "no model at rum"),
         (EvaluateOptions("run", data="q.csv"), "no file or folder at q.csv"),
         (PrepareOptions(["t.txt", "u.txt"], tokenizer="run", output="new"), "no file at u.txt"),

@@ -102,7 +102,8 @@ def test_the_label_may_have_another_name_than_in_training(tmp_path: Path) -> Non
         (known(), "nr,review\n5,a b\n", {"pair": "review"}, "ours is a task on one text: leave out --pair"),
         (known(), "when,comment\n5,a b\n", {}, r'has no column "review".*Name it with --text comment\.'),
         (known(), "A fine film\nA poor film\n", {}, 'has no column "review". Its columns: A fine film'),
-        (known(pair=True), "review\na b\n", {}, 'has no column "opinion"'),
+        (known(pair=True), "review\na b\n", {}, 'has no column "opinion".*Name that of the second text: --pair COLUMN'),
+        (known(), "label\ngood\n", {}, "no column that looks like text. Name it: --text COLUMN"),
         (OTHERS_FOLDER, "n\n5\n", {}, "no column that looks like text"),
         (
             TextClassificationTask(name="nli", metric="accuracy", labels=("x", "y"), pair=True),

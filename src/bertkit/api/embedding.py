@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import cast
 
 from bertkit.api.paths import given_path, optional_path
@@ -10,6 +14,7 @@ from bertkit.api.verb import verb
 from bertkit.errors import count_of, usage_error, verb_of
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8, check_encoding
+from bertkit.formats.memory_tables import TEMPORARY, errors_about
 from bertkit.inference.embedding import check_layers
 from bertkit.inference.embedding_files import Report, embed_file
 from bertkit.inference.embedding_store import EmbeddingRecord, StoredVectors
@@ -19,6 +24,7 @@ from bertkit.inference.search import Neighbour, add_texts
 from bertkit.inference.search import search as search_vectors
 from bertkit.inference.text_column import TextColumn, open_text_column
 from bertkit.options.embedding import EmbedOptions, SearchOptions
+from bertkit.options.inputs import STREAM, stdin_bytes
 from bertkit.options.job import AnyPath
 from bertkit.report.progress import Progress
 from bertkit.results import Results
@@ -28,14 +34,19 @@ from bertkit.results import Results
 def embed(options: EmbedOptions) -> EmbeddingRecord:
     """What made the vectors: ``.rows``, ``.dimension``, ``.settings``, and fingerprints of the model."""
     encoding = check_encoding(options.encoding or UTF_8)
-    source = open_text_column(given_path(options.input), options.text, encoding=encoding)
-    model = load(options.model, precision=options.precision)
-    settings = settings_for(model, options.pool, _parse_layers(options.layers), options.normalize or None)
-    with Progress(options.progress) as bar:
+    with _as_file(given_path(options.input)) as input, Progress(options.progress) as bar:
+        source = open_text_column(input, options.text, encoding=encoding)
+        model = load(options.model, precision=options.precision)
+        settings = settings_for(model, options.pool, _parse_layers(options.layers), options.normalize or None)
         if options.text is None and source.sentence:
             bar.say(source.sentence)
 
-        def start(rows: int) -> Report:
+        def start(rows: int, empty: int) -> Report:
+            if empty:
+                verb = verb_of(empty, "has", "have")
+                bar.say(
+                    f"{count_of(empty, 'row')} of {input.name} {verb} an empty text; the vector of one says nothing"
+                )
             bar.start("embedding", rows, "row")
             return bar.advance
 
@@ -56,6 +67,20 @@ def search(options: SearchOptions) -> Results[Neighbour]:
     model = options.model if isinstance(options.model, Pipeline) else load(cast(AnyPath, options.model))
     found = search_vectors(stored, options.query, model, top_k=options.top_k)
     return found if column is None else add_texts(found, column, stored.record)
+
+
+@contextmanager
+def _as_file(input: Path) -> Iterator[Path]:
+    """The file itself, or a temporary one with the lines of stdin: texts are read twice, to be counted and embedded."""
+    if input != STREAM:
+        yield input
+        return
+    with TemporaryDirectory(prefix=TEMPORARY) as folder:
+        path = Path(folder) / "stdin.txt"
+        with path.open("wb") as file:
+            shutil.copyfileobj(stdin_bytes(), file)
+        with errors_about(path, "stdin"):
+            yield path
 
 
 def _open_texts(source: Path, column: str, encoding: str | None) -> TextColumn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -43,12 +44,12 @@ def existing_texts(files: Iterable[AnyPath]) -> TextFiles:
     return find_text_files(paths)
 
 
-def optional_path(path: AnyPath | DataTable | None) -> Path | None:
+def optional_path(path: AnyPath | os.PathLike[str] | DataTable | None) -> Path | None:
     """The path, if one is given."""
     return None if path is None else given_path(path)
 
 
-def given_path(path: AnyPath | DataTable) -> Path:
+def given_path(path: AnyPath | os.PathLike[str] | DataTable) -> Path:
     """The path of an option that may be a table in memory, which is in a file by the time that a verb runs."""
-    assert isinstance(path, str | Path)
+    assert isinstance(path, str | os.PathLike)
     return Path(path)

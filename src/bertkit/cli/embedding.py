@@ -15,7 +15,8 @@ def embed(options: EmbedOptions, *, verbosity: Verbosity) -> None:
     """Make a vector of every text of a file."""
     record = bertkit.embed(**vars(options))
     verbosity.say(f"{count_of(record.rows, 'vector')} of {count_of(record.dimension, 'number')} in {options.output}")
-    texts = () if Path(options.output).suffix.lower() == ".parquet" else ("--texts", str(options.input))
+    shown = Path(options.output).suffix.lower() != ".parquet" and str(options.input) != "-"
+    texts = ("--texts", str(options.input)) if shown else ()
     verbosity.suggest("bertkit", "search", options.output, "a query", "--model", options.model, *texts)
 
 

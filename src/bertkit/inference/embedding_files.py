@@ -50,23 +50,24 @@ def embed_file(
     output: Path,
     settings: EmbeddingSettings,
     *,
-    start: Callable[[int], Report],
+    start: Callable[[int, int], Report],
     overwrite: bool = False,
 ) -> EmbeddingRecord:
     """Write the vectors of all texts into ``output``, a ``.npy`` or ``.parquet``, and return their record.
 
-    ``start`` is called with the number of rows, and returns what reports the progress. Before anything is written, all
-    texts are read: an empty one is a data error. Raises a usage error if ``output`` is the input, exists without
-    ``overwrite``, or is being written by another process; Interrupted on Ctrl-C or SIGTERM: finished rows are kept.
+    ``start`` is called with the numbers of rows and of empty texts, which are counted before anything is written, and
+    returns what reports the progress. Raises a usage error if ``output`` is the input, exists without ``overwrite``, or
+    is being written by another process; Interrupted on Ctrl-C or SIGTERM: finished rows are kept.
     """
     check_suffix(output)
     is_array = output.suffix.lower() == ".npy"
     if not is_array and source.name == COLUMN:
         raise usage_error(f'{source.path} has its texts in a column "{COLUMN}", as {output} has vectors. Write .npy.')
     _check_outputs(output, source, overwrite=overwrite, is_array=is_array)
-    texts = TextHash()
+    texts, empty = TextHash(), 0
     for text in source.texts():
         texts.add(text)
+        empty += not text.strip()
     if not texts.count:
         raise data_error(f"{source.path} has no texts.")
     record = describe_vectors(pipeline, settings, rows=texts.count, text=source.name)
@@ -77,7 +78,7 @@ def embed_file(
         data = output.with_name(f".bertkit-vectors-{output.name}")
         keep_intact(records, fingerprint_of([source.path], source.path.name, pipeline.runtime.name, facts))
         with explain_writing(output):
-            _write_vectors(pipeline, source, record, data, records, start(record.rows))
+            _write_vectors(pipeline, source, record, data, records, start(record.rows, empty))
             array = np.load(data, mmap_mode="r", allow_pickle=False)
             record = replace(record, vectors_sha256=hash_vectors(array))
             if is_array:

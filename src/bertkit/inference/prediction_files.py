@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from io import BufferedIOBase
 from itertools import chain, islice, repeat
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.predict import BATCHES_IN_A_CHUNK
 from bertkit.inference.prediction_formats import find_writer, names_answers_by_id, write_object
 from bertkit.machine.interrupts import Interrupted, Interrupts
-from bertkit.options.inputs import STREAM
+from bertkit.options.inputs import STREAM, stdin_bytes
 from bertkit.storage.atomic import explain_writing, write_file
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.storage.json_log import format_record, open_log
@@ -164,11 +163,7 @@ def _examples(pipeline: Pipeline, source: Path) -> Iterator[Example]:
     reader = pipeline.task.reader
     if source != STREAM:
         return reader.read(source)
-    if sys.stdin is None:  # as Python leaves a stream that was closed before it began
-        raise usage_error("the input is -, and standard input is closed. Name a file.")
-    # The bytes, because the text of sys.stdin depends on the locale: half a letter would become another text.
-    assert isinstance(sys.stdin.buffer, BufferedIOBase)
-    lines = enumerate(decode_lines(Path("stdin"), sys.stdin.buffer), start=1)
+    lines = enumerate(decode_lines(Path("stdin"), stdin_bytes()), start=1)
     return (reader.read_line(str(number), line.rstrip("\r\n")) for number, line in lines)
 
 

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import usage_error
 from bertkit.formats.compression import suffix_of
-from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Format, Table, require_text
-from bertkit.options.inputs import STREAM
 from bertkit.task_files.columns import guess_texts, looks_like_name
 
 
@@ -32,18 +30,13 @@ class TextColumn:
         return "" if self.table.form.kind == "lines" else f"{self.path.name}: text = {self.name}"
 
     def texts(self) -> Iterator[str]:
-        """The texts in the order of the file. A text without a visible character is a data error."""
+        """The texts in the order of the file."""
         for row in self.table.rows(self.name):
-            text = require_text(row.cells[0], self.name, self.path, row.line)
-            if not text.strip():
-                raise data_error(f"{at_row(self.path, row.line)}: the text is empty. Delete the row, or fill it in.")
-            yield text
+            yield require_text(row.cells[0], self.name, self.path, row.line)
 
 
 def open_text_column(path: Path, name: str | None = None, *, encoding: str | None = None) -> TextColumn:
     """The column ``name`` of a table, or else the one that looks like its text; of a ``.txt``, its lines."""
-    if path == STREAM:
-        raise usage_error("stdin can be read only once, and the texts are read twice: save them in a file first.")
     if suffix_of(path) == ".txt":
         if name is not None:
             raise usage_error(f"{path} has lines and no columns: leave out --text.")

@@ -45,7 +45,7 @@ def check_plain_texts(texts: object, name: str = "texts") -> list[str]:
 
 def _check_visible(text: str, name: str) -> str:
     if not text.strip():
-        raise usage_error(f"{name} is empty: an empty text has no vector. Leave it out.")
+        raise usage_error(f"{name} is empty: the vector of an empty text says nothing. Leave it out.")
     return text
 
 

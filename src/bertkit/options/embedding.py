@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from bertkit.options.inputs import Input, InputFile, LoadedModel, ModelPath, TableFile, TablePath
+from bertkit.options.inputs import Input, InputFile, LoadedModel, ModelPath, TableFile
 from bertkit.options.job import AnyPath, Device, InferencePrecision, ModelJobOptions, Options
 from bertkit.ranges import Neighbours
 
@@ -20,8 +20,8 @@ class EmbedOptions(ModelJobOptions):
 
     model: ModelPath = field(kw_only=False)
     """Run folder, model folder or Hugging Face folder."""
-    input: TablePath = field(kw_only=False)
-    """.csv, .tsv, .jsonl, .parquet, .xlsx, or .txt with one text per line."""
+    input: TableFile = field(kw_only=False)
+    """.csv, .tsv, .jsonl, .parquet, .xlsx, or .txt with one text per line; - is stdin."""
     output: AnyPath
     """.npy, with a record of the model beside it, or .parquet."""
     text: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bertkit.options.inputs import ModelPath, TablePath
+from bertkit.options.inputs import ModelPath, TableFile
 from bertkit.options.job import AnyPath, Device, InferencePrecision, ModelJobOptions, Options
 from bertkit.ranges import VocabularySize
 
@@ -38,7 +38,7 @@ class PredictOptions(ModelJobOptions):
 
     run: ModelPath = field(kw_only=False)
     """Run folder of a fine-tuning."""
-    input: TablePath = field(kw_only=False)
+    input: TableFile = field(kw_only=False)
     """.csv, .tsv, .jsonl, .parquet, .xlsx, .json for SQuAD questions, or .txt with one text per line; - is stdin."""
     output: AnyPath
     """.csv, .tsv, .jsonl, .parquet, or .json with one answer per id; - is stdout."""

@@ -8,10 +8,12 @@ The command line checks before it imports PyTorch, so that a wrong path is repor
 from __future__ import annotations
 
 import stat
+import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
@@ -29,6 +31,15 @@ from bertkit.storage.remote import RemotePath, is_url, to_path
 
 STREAM = Path("-")
 """stdin or stdout in place of a file."""
+
+
+def stdin_bytes() -> BufferedIOBase:
+    """What is read from stdin, as bytes: its text depends on the locale, where half a letter becomes another text."""
+    if sys.stdin is None:  # as Python leaves a stream that was closed before it began
+        raise usage_error("the input is -, and standard input is closed. Name a file.")
+    assert isinstance(sys.stdin.buffer, BufferedIOBase)
+    return sys.stdin.buffer
+
 
 _TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".xlsx", ".gz")
 

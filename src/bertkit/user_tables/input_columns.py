@@ -112,14 +112,17 @@ def _of_known_task(
     if pair is not None and not task.reader.pair:
         raise usage_error(f"{task.name} is a task on one text: leave out --pair.")
     second = pair or known.second
-    if second is not None:
-        table.require(second)
+    if second is not None and second not in table:
+        raise usage_error(
+            f'{table.path} has no column "{second}". Its columns: {list_names(table.columns)}. Name that of the second '
+            "text: --pair COLUMN."
+        )
     taken = {second, *labels, *_answers(task)}
     others = [name for name in table.columns if name.casefold() not in ID_NAMES and name not in taken]
     if text is None and known.first not in table and len(others) == 1 and looks_like_name(others[0]):
         text = others[0]
     first = text or known.first
-    if first not in table and others:
+    if first not in table:
         columns = list_names(table.columns)
         raise usage_error(
             f'{table.path} has no column "{first}". Its columns: {columns}.'
