@@ -1,19 +1,27 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from tests.tiny_bert import make_encoder, make_tokenizer
 
+import bertkit
 from bertkit.batch import Batch, Outputs
-from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.errors import BertkitError
 from bertkit.evaluation import onnx_export
+from bertkit.evaluation.evaluate import read_split
 from bertkit.evaluation.onnx_export import FILE, OnnxCheck, check_onnx, export_onnx
 from bertkit.inference.conversion import load_whole_model
 from bertkit.model import Model
+from bertkit.task_files.files import Columns, Split, TaskFiles
 from bertkit.task_types import from_record
+from bertkit.task_types.similarity import SimilarityTask
 
 FOUND = OnnxCheck(7, "accuracy", 0.75, 0.74, 2e-4, 0.5, 100.0, 150.0)
 
@@ -35,7 +43,7 @@ def test_the_comparison_finds_the_largest_difference(workspace: Path) -> None:
     model = load_whole_model(folder).eval()
     task = from_record(folder.metadata["task"])
     shifted = Shifted(model)
-    found = check_onnx(model, shifted, task, folder, workspace / "reviews.csv")
+    found = check_onnx(model, shifted, read_split(task, workspace / "reviews.csv", "dev"), folder.tokenizer)
     assert found.difference == pytest.approx(0.25, abs=1e-5)
     assert found.before == found.after > 0
     assert 0 < found.largest < 5
@@ -77,6 +85,34 @@ def test_a_model_without_a_task_cannot_be_checked(workspace: Path, tmp_path: Pat
     with pytest.raises(BertkitError, match="--check needs a model with a task"):
         export_onnx(ModelFolder.open(workspace / "run"), tmp_path / "out", check=workspace / "reviews.csv")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_cannot_be_compared_is_refused_before_the_export(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_export, "load_whole_model", lambda folder: pytest.fail("the model is loaded"))
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(BertkitError, match=r"other\.csv has no column"):
+        export_onnx(ModelFolder.open(workspace / "tuned"), tmp_path / "out", check=tmp_path / "other.csv")
+
+
+def test_a_model_of_embeddings_is_compared_by_its_cosines(tmp_path: Path) -> None:
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(name, reason="install bertkit[onnx]")
+    tokenizer = make_tokenizer()
+    split = Split(files=("train.csv",), columns=Columns(first="first", second="second", label="score"))
+    task = SimilarityTask(name="pairs", pooling="cls", max_length=33, files=TaskFiles(splits={"train": split}))
+    encoder = make_encoder(tokenizer)
+    model = Model(encoder, task.objectives(encoder))
+    save_model(tmp_path / "model", model, tokenizer, metadata={"task": task.record()})
+    rows = "".join(f"the mill,{'the river ' * count},0.{count}\n" for count in range(1, 9))
+    (tmp_path / "dev.csv").write_text(f"first,second,score\n{rows}")
+    # In a process of its own: the exporter cannot follow functions whose shapes are checked.
+    words = ["export", "model", "--to", "onnx", "-o", "out", "--check", "dev.csv"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(bertkit.__file__).parents[1])}
+    command = [sys.executable, "-m", "bertkit", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=300)
+    assert "8 examples: spearman" in done.stdout, done.stderr
 
 
 def test_the_comparison_is_shown() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from tests.server.running import LENGTH, save_tiny_models
 from tests.tiny_bert import make_encoder, make_tokenizer
 
@@ -16,7 +17,13 @@ from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import load
 from bertkit.inference.saliency import Saliency, can_explain, explain
 from bertkit.model import Model
-from bertkit.task_types import MultipleChoiceTask, QuestionAnsweringTask, TaggingTask, TextClassificationTask
+from bertkit.task_types import (
+    MultipleChoiceTask,
+    QuestionAnsweringTask,
+    TaggingTask,
+    TextClassificationTask,
+    from_record,
+)
 from bertkit.task_types.regression import Numbers, RegressionTask
 
 TEXT = "seven wide rivers ran past the mill"
@@ -111,6 +118,24 @@ def test_what_cannot_be_explained_is_one_line(folder: Path) -> None:
         explain(load(folder / "words"), "the [MASK] ran", "the mill")
     with pytest.raises(BertkitError, match="tags words and reads one text: leave out --pair"):
         explain(load(folder / "names"), TEXT, "the mill")
+
+
+def test_a_tagger_that_finds_no_name_has_nothing_to_explain(folder: Path, tmp_path: Path) -> None:
+    names = load(folder / "names").models[0]
+    task = from_record(names.metadata["task"])
+    model = names.load_model(task.objectives)
+    (outside,) = (each for each in model.objectives.parameters() if each.shape == (len(task.labels),))
+    with torch.no_grad():
+        outside[task.labels.index("O")] = 99.0
+    save_model(tmp_path / "outside", model, names.tokenizer, metadata={"task": names.metadata["task"]})
+    with pytest.raises(BertkitError, match='gives every word the tag "O": there is no other tag to explain'):
+        explain(load(tmp_path / "outside"), TEXT)
+
+
+def test_the_tag_is_one_that_the_model_gives(folder: Path) -> None:
+    pipeline = load(folder / "names")
+    given = next(iter(pipeline.predict([TEXT]))).label
+    assert explain(pipeline, TEXT).prediction in set(given) - {"O"}
 
 
 def test_a_task_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_instances_have_the_limit_of_inputs_and_are_computed_together(loaded: li
     asked = [{"inputs": {"question": "who", "context": "the mill"}}] * 30
     with running([questions], Limits(inputs=30, queued_tokens=60)) as server:
         assert len(post(server, "/predict", {"instances": asked}).json()["predictions"]) == 30
-        batches = re.search(r"^bertkit_batches_total (.*)", get(server, "/metrics").text, re.MULTILINE)
+        batches = re.search(r"^bertkit_batches_total\{.*\} (.*)", get(server, "/metrics").text, re.MULTILINE)
         assert batches is not None
         assert float(batches[1]) < 25
         reply = post(server, "/predict", {"instances": [*asked, "a"]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,7 +77,8 @@ def submit(runs: Sequence[Path], output: Path, progress: Progress, *, data: Path
     ``data`` is the folder that holds ``CoLA``, ``SST-2`` and the others; without it every run reads the files that it
     was trained with. A run of MNLI also predicts the diagnostic set.
     """
-    by_task = _by_task((load(run).task.name, run) for run in runs)
+    models = {run: load(run) for run in runs}
+    by_task = _by_task((models[run].task.name, run) for run in runs)
     rows: dict[str, int] = {}
     missing: dict[str, str] = {}
     for entry in SUBMISSION:
@@ -84,7 +86,7 @@ def submit(runs: Sequence[Path], output: Path, progress: Progress, *, data: Path
         if run is None:
             missing[entry.file] = f"no run of {entry.fine_tuned_on.name} was given"
             continue
-        model = load(run)  # for each file: the weights of nine models need not be in memory together
+        model = copy(models[run])  # without the weights: those of nine models need not be in memory together
         task = _with_files(entry, model.task, data)
         if absent := task.files.missing(task.name, entry.split):
             missing[entry.file] = f"{absent[0]} does not exist"

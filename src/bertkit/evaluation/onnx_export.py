@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from bertkit.batch import Feature
+from bertkit.batch import Batch, EncoderOutput, Feature, Outputs
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.contracts import OutputArrays
+from bertkit.contracts import OutputArrays, Tokenizer
 from bertkit.errors import data_error, usage_error
-from bertkit.evaluation.evaluate import read_split
+from bertkit.evaluation.evaluate import LabelledSplit, read_split
 from bertkit.inference.conversion import Conversion, convert, load_whole_model
-from bertkit.inference.onnx_model import OnnxModel, quantize_onnx, write_onnx
+from bertkit.inference.onnx_model import HIDDEN_STATES, OnnxModel, quantize_onnx, write_onnx
 from bertkit.inference.predict import run_features
 from bertkit.inference.runtime import Runtime
 from bertkit.model import Model
 from bertkit.storage.atomic import explain_writing, make_folder, write_file
-from bertkit.task_types import FileTask, from_record
+from bertkit.task_types import from_record
 from bertkit.user_tables.input_columns import with_utf8
 
 FILE = Path("onnx") / "model.onnx"
@@ -74,24 +74,24 @@ def export_onnx(folder: ModelFolder, output: Path, *, int8: bool = False, check:
     written: a data error in float32 if an output differs by more than ``MAX_DIFFERENCE``, with ``int8`` if the metric
     falls by more than ``MAX_LOSS``.
     """
-    whole, notes = load_whole_model(folder).eval(), []
-    model = Model(whole.encoder, {}).eval() if set(whole.objectives) <= {"similarity"} else whole
-    if check is not None and "task" not in folder.metadata:
-        raise usage_error(f"--check needs a model with a task, and {folder.path} has none: leave it out.")
-    if check is not None and not model.objectives:
-        raise usage_error(f"--check compares predictions, and the file of {folder.path} gives vectors: leave it out.")
     task = from_record(folder.metadata["task"]) if "task" in folder.metadata else None
     if getattr(task, "both_orders", False):
         raise usage_error("--to onnx: this model reads each pair in both orders, which one ONNX file cannot.")
+    if check is not None and task is None:
+        raise usage_error(f"--check needs a model with a task, and {folder.path} has none: leave it out.")
+    labelled = None if check is None or task is None else read_split(with_utf8(task), check, "dev")
+    whole, notes = load_whole_model(folder).eval(), []
+    gives_vectors = set(whole.objectives) <= {"similarity"}
+    model = Model(whole.encoder, {}).eval() if gives_vectors else whole
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary) / "float32.onnx"
         write_onnx(model, file, folder.embedding)
         if int8:
             quantize_onnx(file, Path(temporary) / "int8.onnx")
             file = Path(temporary) / "int8.onnx"
-        if check is not None:
-            assert task is not None
-            found = check_onnx(model, OnnxModel(file, model), task, folder, check)
+        if labelled is not None:
+            onnx = OnnxModel(file, model)
+            found = check_onnx(whole, _Similarity(onnx, whole) if gives_vectors else onnx, labelled, folder.tokenizer)
             judge(found, int8=int8)
             notes = found.lines()
         conversion = convert(folder, output, model=whole)
@@ -102,11 +102,24 @@ def export_onnx(folder: ModelFolder, output: Path, *, int8: bool = False, check:
     return replace(conversion, notes=(*conversion.notes, f"{FILE}: {size:,.1f} MiB", *notes))
 
 
-def check_onnx(model: Model, onnx: nn.Module, task: FileTask, folder: ModelFolder, file: Path) -> OnnxCheck:
-    """Compare ``onnx`` with ``model`` in float32 on the labelled examples of ``file``."""
-    labelled = read_split(with_utf8(task), file, "dev")
-    tokenizer = folder.tokenizer
-    encoded = list(labelled.task.encode_all(labelled.examples, tokenizer))
+class _Similarity(nn.Module):
+    """The cosines of an ONNX file that gives vectors, by the head of the ``model``, which has no weights."""
+
+    def __init__(self, onnx: OnnxModel, model: Model) -> None:
+        super().__init__()
+        self.onnx = onnx
+        self.objectives = model.objectives
+
+    def forward(self, batch: Batch) -> dict[str, Outputs]:
+        states = self.onnx(replace(batch, choices=None))["encoder"][HIDDEN_STATES]
+        output = EncoderOutput(hidden_states=states, pooled=states[:, 0])
+        return {name: head(output, batch) for name, head in self.objectives.items()}
+
+
+def check_onnx(model: Model, onnx: nn.Module, labelled: LabelledSplit, tokenizer: Tokenizer) -> OnnxCheck:
+    """Compare ``onnx`` with ``model`` in float32 on labelled examples."""
+    task = labelled.task
+    encoded = list(task.encode_all(labelled.examples, tokenizer))
     features = [feature for _, own in encoded for feature in own]
     runtime = Runtime.choose([model.encoder], "float32", next(model.parameters()).device)
     systems: list[nn.Module] = [runtime.prepare(model), onnx]
@@ -117,26 +130,27 @@ def check_onnx(model: Model, onnx: nn.Module, task: FileTask, folder: ModelFolde
         outputs.append(run_features(system, features, tokenizer.pad_id, _BATCH, "float32"))
         speeds.append(len(encoded) / (time.perf_counter() - begin))
         rows = iter(outputs[-1])
-        predictions = [labelled.task.decode(each, own, [next(rows) for _ in own]) for each, own in encoded]
-        scores.append(labelled.task.score(labelled.examples, predictions)[task.metric])
-    per_token = bool(_HEADS_OF_TOKENS & set(model.objectives))
+        predictions = [task.decode(each, own, [next(rows) for _ in own]) for each, own in encoded]
+        scores.append(task.score(labelled.examples, predictions)[task.metric])
     compared = [
         pair
         for one, other, feature in zip(*outputs, features, strict=True)
-        for pair in _pair_outputs(one, other, len(feature) if per_token else _count_choices(feature))
+        for pair in _pair_outputs(one, other, _count_outputs(model, feature))
     ]
     difference = float(np.max([np.abs(expected - found).max() for expected, found in compared]))
     largest = float(np.max([np.abs(expected).max() for expected, _ in compared]))
     return OnnxCheck(len(encoded), task.metric, scores[0], scores[1], difference, largest, speeds[0], speeds[1])
 
 
-def _count_choices(feature: Feature) -> int | None:
-    """The outputs of an example with choices; those beyond belong to choices of other examples of its batch."""
-    return None if feature.lengths is None else len(feature.lengths)
+def _count_outputs(model: Model, feature: Feature) -> int | None:
+    """The outputs of a feature where they belong to its tokens or choices: those beyond are of others of its batch."""
+    if _HEADS_OF_TOKENS & set(model.objectives):
+        return len(feature)
+    return len(feature.lengths) if "choice" in model.objectives and feature.lengths is not None else None
 
 
 def _pair_outputs(expected: OutputArrays, found: OutputArrays, length: int | None) -> list[tuple[Any, Any]]:
-    """Each output of both systems, of the first ``length`` tokens or choices where outputs belong to them."""
+    """Each output of both systems, up to ``length`` values."""
     return [(np.atleast_1d(value)[:length], np.atleast_1d(found[name])[:length]) for name, value in expected.items()]
 
 

@@ -74,8 +74,8 @@ def explain(pipeline: Pipeline, text: str, second: str | None = None) -> Salienc
     """The contribution of each token to what the model predicts for a text.
 
     ``second`` is the second text of a pair, or the context of a question. For a text with a mask the prediction is the
-    best word of the first mask, for a tagger the tag of the word that is most certainly in a name, for several labels
-    the one with the highest score.
+    best word of the first mask, for a tagger the most certain tag that is not "O", for several labels the one with the
+    highest score. A usage error if a tagger gives every word the tag "O".
     """
     check_text(text, "text")
     model, target = _prepare(pipeline, text, second)
@@ -229,14 +229,17 @@ def _explain_tag(pipeline: Pipeline, task: TaggingTask, text: str) -> _Target:
     (offsets,) = (feature.offsets for feature in features)
     assert offsets is not None
     words = torch.from_numpy(np.flatnonzero(offsets[:, 1]))
-    names = [number for number, label in enumerate(task.labels) if label != "O"]
+    is_name = torch.tensor([label != "O" for label in task.labels])
     if not len(words):
         raise usage_error("the text has no word that the model reads: there is no tag to explain.")
 
     def find(outputs: Outputs) -> tuple[str, _Pick]:
-        shares = outputs["logits"][0].softmax(dim=-1)[words][:, names]
-        word, name = divmod(int(shares.argmax()), len(names))
-        place, best = int(words[word]), names[name]
+        shares, tags = outputs["logits"][0].softmax(dim=-1)[words].max(dim=-1)
+        found_names = is_name[tags]
+        if not found_names.any():
+            raise usage_error('the model gives every word the tag "O": there is no other tag to explain.')
+        word = int((shares * found_names).argmax())
+        place, best = int(words[word]), int(tags[word])
         return task.labels[best], lambda found: found["logits"][:, place, best]
 
     return _Target(features[0], find)

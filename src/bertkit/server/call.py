@@ -76,7 +76,7 @@ class Call:
         ``field`` is for errors, with the number of an input unless all are made of one.
         """
         cut = self.service.truncate if truncate is None else truncate
-        job = Job(operation, inputs, self.deadline or time.monotonic() + self.service.limits.seconds, truncate=cut)
+        job = Job(operation, inputs, self.deadline or time.monotonic() + self.service.limits.seconds, cut, model.name)
         refuse_repetition(job.characters, self.service.limits, field)
         try:
             results = await asyncio.wrap_future(self.service.batcher.submit(job))

@@ -47,13 +47,14 @@ class Job:
     """The inputs of one request for one operation.
 
     ``deadline`` is a time of ``time.monotonic``. With ``truncate`` a text that is too long loses its end; without it
-    the request is refused with 422. The times are seconds.
+    the request is refused with 422. ``model`` is the name of the model, for the metrics. The times are seconds.
     """
 
     operation: Operation
     inputs: Sequence[Any]
     deadline: float
     truncate: bool = False
+    model: str = ""
     future: Future[list[Any]] = field(default_factory=Future)
     encoded: list[Encoded] = field(default_factory=list)
     waiting: deque[int] = field(default_factory=deque)

@@ -31,23 +31,26 @@ class Metrics:
         self._truncated = Counter(
             "bertkit_truncated_inputs", "Inputs that lost their end.", by_model, registry=registry
         )
-        self._batches = Counter("bertkit_batches", "Batches.", registry=registry)
+        by_batch, sizes = ("model",), (1, 2, 4, 8, 16, 32, 64)
+        self._batches = Counter("bertkit_batches", "Batches.", by_batch, registry=registry)
         self._batch_requests = Histogram(
-            "bertkit_batch_requests", "Requests in a batch.", buckets=(1, 2, 4, 8, 16, 32, 64), registry=registry
+            "bertkit_batch_requests", "Requests in a batch.", by_batch, buckets=sizes, registry=registry
         )
-        self._batch_seconds = Counter("bertkit_batch_seconds", "Time of the models.", registry=registry)
-        self._tokens = Counter("bertkit_tokens", "Tokens that models read.", registry=registry)
-        self._padding = Counter("bertkit_padding_tokens", "Padding if a batch is one rectangle.", registry=registry)
+        self._batch_seconds = Counter("bertkit_batch_seconds", "Time of the models.", by_batch, registry=registry)
+        self._tokens = Counter("bertkit_tokens", "Tokens that models read.", by_batch, registry=registry)
+        self._padding = Counter(
+            "bertkit_padding_tokens", "Padding if a batch is one rectangle.", by_batch, registry=registry
+        )
         self.queued_tokens = Gauge("bertkit_queued_tokens", "Tokens that wait, estimated.", registry=registry)
         self.running = Gauge("bertkit_running_requests", "Requests being answered.", registry=registry)
 
     def observe_batch(self, report: BatchReport) -> None:
         """Count one batch."""
-        self._batches.inc()
-        self._batch_requests.observe(report.requests)
-        self._batch_seconds.inc(report.seconds)
-        self._tokens.inc(report.tokens)
-        self._padding.inc(report.padded_tokens - report.tokens)
+        self._batches.labels(report.model).inc()
+        self._batch_requests.labels(report.model).observe(report.requests)
+        self._batch_seconds.labels(report.model).inc(report.seconds)
+        self._tokens.labels(report.model).inc(report.tokens)
+        self._padding.labels(report.model).inc(report.padded_tokens - report.tokens)
 
     def observe_request(self, model: str, task: str, status: int, seconds: float, usage: Usage) -> None:
         """Count a request, which took ``seconds``; ``model`` and ``task`` are empty for one that no model has seen."""
