@@ -11,7 +11,7 @@ import pytest
 
 import bertkit
 from bertkit.api.verb import verb
-from bertkit.errors import BertkitError
+from bertkit.errors import BertkitError, usage_error
 from bertkit.machine.device import DEVICE, device_record
 from bertkit.options.command import spell_verb
 from bertkit.options.description import list_options
@@ -41,6 +41,17 @@ def press(options: PressOptions) -> tuple[str, int]:
 def test_arguments_become_the_record() -> None:
     assert press("rose", book="atlas") == ("rose in atlas", 7)
     assert press(flower="rose", book="atlas", days=3) == ("rose in atlas", 3)
+
+
+def test_options_in_a_message_are_spelled_for_python_in_a_note() -> None:
+    @verb(PressOptions)
+    def fail(options: PressOptions) -> None:
+        """Nothing."""
+        raise usage_error(f"{options.flower} needs another --days. First: bertkit prepare FILE --book BOOK")
+
+    with pytest.raises(BertkitError, match="rose needs another --days") as caught:
+        fail("rose", book="atlas")
+    assert caught.value.__notes__ == ["in Python: days="], "a command is one for the shell"
 
 
 def test_the_signature_is_that_of_the_record() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import textwrap
 import types
 import typing
@@ -13,10 +14,11 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from bertkit.api.tables import tables_as_files
-from bertkit.errors import usage_error
+from bertkit.errors import BertkitError, usage_error
 from bertkit.formats.memory_tables import is_memory_table
 from bertkit.inference.texts import describe_value
 from bertkit.machine.device import use_device
+from bertkit.options.command import spell_option
 from bertkit.options.description import Option, describe, format_type, list_options
 from bertkit.options.inputs import DataTable, LoadedModel, check_inputs
 from bertkit.options.job import Options
@@ -45,10 +47,14 @@ def verb(record: Callable[P, SomeOptions]) -> Callable[[Callable[[SomeOptions], 
             _refuse_single_texts(options, given)
             _refuse_empty(options, given)
             _refuse_other_types(options, given)
-            with tables_as_files(record(*arguments, **named)) as checked:
-                check_inputs(checked)
-                with use_device(getattr(checked, "device", "auto")):
-                    return function(checked)
+            try:
+                with tables_as_files(record(*arguments, **named)) as checked:
+                    check_inputs(checked)
+                    with use_device(getattr(checked, "device", "auto")):
+                        return function(checked)
+            except BertkitError as error:
+                _note_parameters(error, options)
+                raise
 
         result = typing.get_type_hints(function)["return"]
         signature = Signature([_parameter(each) for each in options], return_annotation=result)
@@ -60,6 +66,14 @@ def verb(record: Callable[P, SomeOptions]) -> Callable[[Callable[[SomeOptions], 
         return call
 
     return decorate
+
+
+def _note_parameters(error: BertkitError, options: Sequence[Option]) -> None:
+    """Add a note, which a traceback shows, for a message that spells options as a shell does: ``--label`` is label=."""
+    message = re.split(r"\bbertkit [a-z]", str(error))[0]  # in a command they stay
+    names = [each.name for each in options if re.search(rf"(?<![\w-]){spell_option(each.name)}(?![\w-])", message)]
+    if names:
+        error.add_note(f"in Python: {', '.join(f'{name}=' for name in names)}")
 
 
 def _refuse_single_texts(options: Sequence[Option], arguments: Mapping[str, object]) -> None:
