@@ -60,7 +60,11 @@ def test_wrong_usage_and_a_wrong_path_do_not_wait_for_torch() -> None:
         ("fill {home}/rum x", 2, "no model at {home}/rum. Did you mean {home}/run?"),
         ("fill {home}/tuned [MASK]", 2, "{home}/tuned/model is fine-tuned for"),
         ("fill {home}/run nothing", 2, "there is no [MASK] in"),
-        ("prepare --tokenizer {home}/tok -o {home}/x", 2, "files is empty: give at least one."),
+        (
+            "prepare --tokenizer {home}/tok -o {home}/x",
+            2,
+            "prepare needs FILES, text files, or folders of them (the",
+        ),
         (
             "prepare {home}/b.txt --tokenizer {home}/tok -o {home}/x",
             2,

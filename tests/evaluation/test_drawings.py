@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import itertools
 import xml.etree.ElementTree as ET
 
 import pytest
 
-from bertkit.evaluation.drawings import draw_calibration, draw_epochs, draw_intervals
+from bertkit.evaluation.drawings import draw_calibration, draw_intervals
 from bertkit.metrics.calibration import Bin
 
 BINS = [
@@ -60,18 +59,3 @@ def test_titles_and_names_are_escaped() -> None:
     svg = ET.fromstring(draw_intervals([("<b>&", 0.5, 0.25, 0.75)], 'a "title" <b>'))
     assert svg.findtext("title") == svg.attrib["aria-label"] == 'a "title" <b>'
     assert svg.findtext("text") == "<b>&"
-
-
-def test_epochs_are_lines_whose_names_do_not_cover_each_other() -> None:
-    nan = float("nan")
-    curves = {"seed 0": [0.5, 0.75], "seed 1": [0.25, 0.75], "seed 2": [0.5, nan]}
-    svg = ET.fromstring(draw_epochs(curves, {"bag <of> words": 0.74, "constant": nan}, "Scores"))
-    lines = svg.findall("polyline")
-    assert [line.attrib["points"] for line in lines[:2]] == ["44.0,102.0 344.0,12.0", "44.0,192.0 344.0,12.0"]
-    assert len({line.attrib["stroke-dasharray"] for line in lines}) == 3
-    names = [text for text in svg.findall("text") if text.attrib["x"] == "352"]
-    assert [text.text for text in names] == ["seed 0", "seed 1", "bag <of> words 0.7400"]
-    heights = [float(text.attrib["y"]) for text in names]
-    assert all(after - before >= 15 for before, after in itertools.pairwise(heights))
-    dotted = [line for line in svg.findall("line") if "dotted" in line.attrib["class"]]
-    assert len(dotted) == 1

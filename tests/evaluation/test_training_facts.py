@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,8 @@ def test_the_page_has_seeds_a_curve_settings_and_the_command(run: Path) -> None:
     facts = read_training_facts(run / "model")
     assert facts is not None
     seeds, settings = "".join(render_seeds(facts)), "".join(render_settings(facts))
-    assert "mean" in seeds and "seed 1" in seeds and "<svg" in seeds
-    assert "bag of words" in seeds
+    assert "mean" in seeds and "seed 1" in seeds
+    image = base64.b64encode((run / "epochs.svg").read_bytes()).decode()
+    assert f'src="data:image/svg+xml;base64,{image}"' in seeds
+    assert "<img" not in "".join(render_seeds(replace(facts, curves=b""))), "the drawing was deleted"
     assert facts.date in settings and "schedule.warmup" in settings and "<pre>$ " in settings

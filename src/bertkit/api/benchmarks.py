@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bertkit.api.paths import existing, optional_path
+from bertkit.api.paths import optional_path
 from bertkit.api.verb import verb
 from bertkit.evaluation.glue import GlueSubmission, GlueTable, submit, tabulate
 from bertkit.evaluation.squad import SquadScore, score_predictions
@@ -33,8 +33,10 @@ def glue_submit(options: GlueSubmitOptions) -> GlueSubmission:
 @verb(SquadScoreOptions)
 def squad_score(options: SquadScoreOptions) -> SquadScore:
     """``.scores`` in per cent, and the ids of ``.missing`` and ``.unknown`` predictions."""
-    questions, predictions = existing([options.questions, options.predictions])
-    null_odds = None if options.null_odds is None else existing([options.null_odds])[0]
     return score_predictions(
-        questions, predictions, null_odds=null_odds, null_threshold=options.null_threshold, rules=options.rules
+        Path(options.questions),
+        Path(options.predictions),
+        null_odds=optional_path(options.null_odds),
+        null_threshold=options.null_threshold,
+        rules=options.rules,
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from bertkit.api.paths import existing
+from bertkit.api.paths import optional_path
 from bertkit.api.verb import verb
 from bertkit.checkpoint.hub import download, is_hub_id
 from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
@@ -36,13 +36,12 @@ def import_(options: ImportOptions) -> Conversion:
 @verb(ExportOptions)
 def export(options: ExportOptions) -> Conversion:
     """What was written: ``.lines()`` for a person."""
-    check = None if options.check is None else existing([options.check])[0]
-    if options.to != "onnx" and (options.int8 or check):
+    if options.to != "onnx" and (options.int8 or options.check):
         raise usage_error("--int8 and --check are for --to onnx.")
     writers: Mapping[str, Writer] = {
         "huggingface": convert,
         "sentence-transformers": convert_to_sentence_transformers,
-        "onnx": partial(export_onnx, int8=options.int8, check=check),
+        "onnx": partial(export_onnx, int8=options.int8, check=optional_path(options.check)),
     }
     return _write(ModelFolder.open(options.run), writers[options.to], options)
 

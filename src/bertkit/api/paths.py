@@ -6,42 +6,15 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from bertkit.errors import usage_error
 from bertkit.formats.text_files import TextFiles, find_text_files
 from bertkit.options.inputs import DataTable
 from bertkit.options.job import AnyPath
-from bertkit.storage.locations import require_files, require_texts
 from bertkit.storage.remote import to_path
 
 
-def existing(files: Iterable[AnyPath]) -> list[Path]:
-    """The paths of files that exist.
-
-    Raises
-    ------
-    BertkitError
-        If no file is given, or if one does not exist or is a folder.
-    """
-    paths = [Path(file) for file in files]
-    if not paths:
-        raise usage_error("name at least one text file.")
-    require_files(paths)
-    return paths
-
-
-def existing_texts(files: Iterable[AnyPath]) -> TextFiles:
-    """The text files that are named or in named folders.
-
-    Raises
-    ------
-    BertkitError
-        If none is given, if one does not exist, or if a folder has no text file.
-    """
-    paths = [to_path(file) for file in files]
-    if not paths:
-        raise usage_error("name at least one text file.")
-    require_texts(paths)
-    return find_text_files(paths)
+def text_files(files: Iterable[AnyPath]) -> TextFiles:
+    """The text files that are named or in named folders; an error for a folder without any."""
+    return find_text_files([to_path(file) for file in files])
 
 
 def optional_path(path: AnyPath | os.PathLike[str] | DataTable | None) -> Path | None:

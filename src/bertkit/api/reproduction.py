@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from bertkit.api.cluster import run_on_cluster
-from bertkit.api.paths import existing
 from bertkit.api.verb import verb
 from bertkit.config import parse_settings
 from bertkit.errors import usage_error
@@ -25,8 +24,8 @@ def reproduce(options: ReproduceOptions) -> Reproduction | ReproductionEstimate:
     """The ``tables`` and the ``page`` that shows them; with ``plan``, what would be trained and what it would cost."""
     # Absolute paths: the records of the runs have them, and the same command may continue in another folder.
     data = _find_data(options).absolute()
-    corpus = [path.absolute() for path in existing(options.corpus)] if options.corpus else []
-    vectors = existing([options.vectors])[0].absolute() if options.vectors else None
+    corpus = [Path(path).absolute() for path in options.corpus]
+    vectors = Path(options.vectors).absolute() if options.vectors else None
     settings = parse_settings(options.set)
     if options.plan:
         return estimate_reproduction(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 
-from bertkit.api.paths import existing, existing_texts
+from bertkit.api.paths import text_files
 from bertkit.api.task_choice import choose_task
 from bertkit.api.text import load_tokenizer
 from bertkit.api.verb import verb
@@ -29,7 +30,7 @@ from bertkit.speed.rounds import SpeedComparison
 @verb(BenchPrepareOptions)
 def bench_prepare(options: BenchPrepareOptions) -> SpeedComparison:
     """Megabytes per second of each of ``.systems``, and why others are ``.left_out``."""
-    files, tokenizer = existing_texts(options.files).files, load_tokenizer(options.tokenizer)
+    files, tokenizer = text_files(options.files).files, load_tokenizer(options.tokenizer)
     with Progress(options.progress) as bar:
         return compare_preparation(files, tokenizer, options.against, rounds=options.rounds, say=bar.say)
 
@@ -52,10 +53,9 @@ def bench_finetune(options: BenchFinetuneOptions) -> SpeedComparison:
 @verb(BenchInferenceOptions)
 def bench_inference(options: BenchInferenceOptions) -> InferenceSpeed:
     """The speed of each of ``.systems``, and why others are ``.left_out``."""
-    (texts,) = existing([options.texts])
-    chosen = list(islice(open_text_column(texts).texts(), options.limit))
+    chosen = list(islice(open_text_column(Path(options.texts)).texts(), options.limit))
     if not chosen:
-        raise data_error(f"there is no text in {texts}.")
+        raise data_error(f"there is no text in {options.texts}.")
     folder = ModelFolder.open(options.model).path
     with Progress(options.progress) as bar:
         return compare_systems(folder, chosen, options.against, rounds=options.rounds, say=bar.say)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit import lookup
-from bertkit.api.paths import existing, given_path, optional_path
+from bertkit.api.paths import given_path, optional_path
 from bertkit.errors import usage_error
 from bertkit.formats.encodings import UTF_8, check_encoding
 from bertkit.formats.splits import holds_tables
@@ -17,7 +17,7 @@ from bertkit.options.finetuning import TaskTrainingOptions, TaskValue
 from bertkit.options.inputs import DataTable, looks_like_table
 from bertkit.options.job import AnyPath
 from bertkit.report.progress import Progress
-from bertkit.storage.locations import suggest_path
+from bertkit.storage.locations import require_files, suggest_path
 from bertkit.task_types import FileTask
 from bertkit.task_types.class_weights import Weightable
 from bertkit.task_types.similarity import as_similarity
@@ -124,8 +124,10 @@ def _is_table(task: AnyPath | TaskValue | DataTable) -> bool:
 def _guess_task(table: Path, options: TaskTrainingOptions, bar: Progress) -> FileTask:
     """The task of a user's own table, whose columns are guessed unless they are given."""
     files = [table, *map(given_path, options.train)]
+    if not table.is_dir():
+        require_files(files)
     guessed = guess(
-        files if table.is_dir() else existing(files),
+        files,
         dev=optional_path(options.dev),
         test=optional_path(options.test),
         text=options.text,

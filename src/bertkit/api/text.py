@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bertkit.api.paths import existing, existing_texts
+from bertkit.api.paths import text_files
 from bertkit.api.verb import verb
 from bertkit.batch import id_of
 from bertkit.checkpoint.model_folder import ModelFolder
@@ -50,9 +50,9 @@ class TokenView(Result):
 @verb(CorpusCheckOptions)
 def corpus_check(options: CorpusCheckOptions) -> CorpusReport:
     """The report: ``.lines()`` for a person, ``.problems`` that keep a file from being prepared."""
-    found = existing_texts(options.files)
+    found = text_files(options.files)
     report = inspect_files(
-        found.files, options.field, against=_paths(options.against), near_duplicates=options.near_duplicates
+        found.files, options.field, against=list(map(Path, options.against)), near_duplicates=options.near_duplicates
     )
     return replace(report, skipped=tuple(found.describe_skipped()))
 
@@ -60,7 +60,7 @@ def corpus_check(options: CorpusCheckOptions) -> CorpusReport:
 @verb(TokenizerTrainOptions)
 def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
     """The tokenizer, which has also been saved in ``output``."""
-    found = existing_texts(options.files)
+    found = text_files(options.files)
     if options.kind != "wordpiece" and (options.cased or options.accents or options.unicode_form):
         raise usage_error(
             f"--cased, --accents and --unicode-form are for wordpiece; the rules of {options.kind} are fixed."
@@ -83,10 +83,6 @@ def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
         )
         write_tokenizer(output, trained.save)
     return trained
-
-
-def _paths(files: Sequence[AnyPath]) -> list[Path]:
-    return existing(files) if files else []
 
 
 def _say_skipped(bar: Progress, found: TextFiles) -> None:
@@ -142,7 +138,7 @@ def tokenizer_show(options: TokenizerShowOptions) -> Results[TokenView]:
 @verb(TokenizerCompareOptions)
 def tokenizer_compare(options: TokenizerCompareOptions) -> Results[TokenizerFit]:
     """One result per tokenizer, in the order in which they were given."""
-    found = existing_texts(options.texts)
+    found = text_files(options.texts)
     tokenizers = {str(path): load_tokenizer(path) for path in options.tokenizers}
     return compare_tokenizers(tokenizers, _read_texts(found.files, options))
 
@@ -156,14 +152,14 @@ def _read_texts(files: Iterable[Path], options: TokenizerTrainOptions | Tokenize
 def prepare(options: PrepareOptions) -> Manifest:
     """The manifest of the shards."""
     with Progress(options.progress) as bar:
-        found = existing_texts(options.files)
+        found = text_files(options.files)
         _say_skipped(bar, found)
         output = to_path(options.output)
         if isinstance(output, RemotePath):
             bar.say(f"writing to {RemoteOutput(output).folder}, which is uploaded to {output} when it is complete")
         cleaning = Cleaning(
             duplicates=options.drop_duplicates,
-            overlap=tuple(_paths(options.drop_overlap)),
+            overlap=tuple(map(Path, options.drop_overlap)),
             repeated_lines=options.drop_repeated_lines,
         )
         bar.start("preparing", cleaning.passes * sum(path.stat().st_size for path in found.files), "byte")

@@ -12,7 +12,10 @@ from typing import Annotated
 
 import cyclopts
 
+from bertkit.cli.usage import explain_missing
 from bertkit.cli.verbosity import Verbosity
+from bertkit.errors import usage_error
+from bertkit.options.command import spell_verb
 from bertkit.options.description import Option, describe, list_options
 from bertkit.options.help import GROUPS, group_of, group_of_switch
 from bertkit.options.inputs import check_inputs
@@ -44,6 +47,8 @@ def make_command(verb: Callable[..., None]) -> Callable[..., None]:
         values = signature.bind(*arguments, **named)
         values.apply_defaults()
         given = {option.name: values.arguments[option.name] for option in options}
+        if missing := next((each for each in options if each.required and given[each.name] == ()), None):
+            raise usage_error(explain_missing(spell_verb(verb.__name__), missing))  # cyclopts takes an empty list
         if issubclass(record, JobOptions):
             given["progress"] = values.arguments["verbosity"].mode
         checked = record(**given)

@@ -40,17 +40,6 @@ def write_pages(folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def list_outdated(folder: Path) -> list[str]:
-    """The names of the pages in ``folder`` that differ from what ``write_pages`` would write, or are missing."""
-    pages = make_pages()
-    names = {path.name for path in folder.glob("*.md")} | pages.keys()
-    return sorted(
-        name
-        for name in names
-        if not (folder / name).exists() or (folder / name).read_text(encoding="utf-8") != pages.get(name)
-    )
-
-
 def _file_name(verb: str) -> str:
     return f"{verb.replace(' ', '-')}.md"
 

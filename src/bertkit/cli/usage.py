@@ -29,7 +29,7 @@ def explain_usage(error: CycloptsError) -> BertkitError:
         case UnusedCliTokensError():
             return usage_error(f'unexpected argument "{(error.unused_tokens or [""])[0]}".')
         case MissingArgumentError() if option := _find(options, error):
-            return usage_error(_explain_missing(verb, option, was_typed=_was_typed(error)))
+            return usage_error(explain_missing(verb, option, was_typed=_was_typed(error)))
         case UnknownOptionError() if near := _known_elsewhere(error, options):
             return usage_error(f"unknown option: {error.token.keyword or error.token.value}. Did you mean {near}?")
     message = str(error)
@@ -47,7 +47,8 @@ def _was_typed(error: MissingArgumentError) -> bool:
     return error.keyword is not None or bool(error.argument and error.argument.tokens)
 
 
-def _explain_missing(verb: str, option: Option, *, was_typed: bool) -> str:
+def explain_missing(verb: str, option: Option, *, was_typed: bool = False) -> str:
+    """What the option is for, and an example; if its name ``was_typed``, that its value is missing."""
     meaning = _NOTES.sub("", option.help).partition(". ")[0].rstrip(".")
     meaning = meaning if meaning[1:2].isupper() else meaning[:1].lower() + meaning[1:]
     if not option.required or was_typed:

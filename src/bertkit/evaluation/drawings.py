@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain, cycle
+from collections.abc import Sequence
 
 from bertkit.escaping import to_html
 from bertkit.metrics.calibration import Bin
@@ -11,8 +10,6 @@ from bertkit.scores import format_score, is_defined
 
 _LEFT, _TOP, _SIDE = 44, 12, 260
 _ROW, _BAR, _NAMES = 26, 300, 110
-_CURVE, _LINE = 180, 15
-_DASHES = ("", "6 2", "2 2", "8 2 2 2")
 _LETTER = 7.5
 """Room for a letter of 12 px: names in DejaVu Sans, the widest of the usual fonts, have 7.1 px per letter."""
 
@@ -66,51 +63,6 @@ def draw_intervals(rows: Sequence[tuple[str, float, float, float]], title: str) 
             ]
         parts.append(f'<text x="{left + _BAR + 10:.1f}" y="{y + 4:.1f}">{figures[number]}</text>')
     return _wrap(parts, width, 2 * _TOP + _ROW * len(rows), title)
-
-
-def draw_epochs(curves: Mapping[str, Sequence[float]], to_beat: Mapping[str, float], title: str) -> str:
-    """Scores after every epoch, a line per seed with its name at its end, and dotted lines with scores to beat.
-
-    An undefined score is a gap.
-    """
-    values = [value for value in (*to_beat.values(), *chain(*curves.values())) if is_defined(value)]
-    lowest, highest = min(values, default=0.0), max(values, default=1.0)
-    span, most = max(highest - lowest, 1e-9), max(map(len, curves.values()))
-    names = _LETTER * max(map(len, [*curves, *(f"{name} {format_score(value)}" for name, value in to_beat.items())]))
-
-    def place(epoch: int, value: float) -> tuple[float, float]:
-        return _LEFT + _BAR * epoch / (most - 1), _TOP + _CURVE * (1 - (value - lowest) / span)
-
-    parts = []
-    for epoch in range(most):
-        x, bottom = place(epoch, lowest)
-        parts.append(f'<text x="{x:.1f}" y="{bottom + 16:.1f}" text-anchor="middle">{epoch + 1}</text>')
-    for value in (lowest, highest):
-        parts.append(f'<line class="grid" {_from_to(place(0, value), place(most - 1, value))}/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{place(0, value)[1] + 4:.1f}" text-anchor="end">{value:.3f}</text>')
-    for epochs, dashes in zip(curves.values(), cycle(_DASHES)):
-        points = [place(epoch, value) for epoch, value in enumerate(epochs) if is_defined(value)]
-        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        parts.append(f'<polyline class="line" stroke-dasharray="{dashes}" points="{line}"/>')
-        parts += [f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in points]
-    ends = {name: epochs[-1] for name, epochs in curves.items() if is_defined(epochs[-1])}
-    for name, value in to_beat.items():
-        if is_defined(value):
-            parts.append(f'<line class="faint dotted" {_from_to(place(0, value), place(most - 1, value))}/>')
-            ends[f"{name} {format_score(value)}"] = value
-    right = _LEFT + _BAR + 8
-    labels = _spread([(place(0, value)[1], name) for name, value in ends.items()])
-    parts += [f'<text x="{right}" y="{y + 4:.1f}">{to_html(name)}</text>' for y, name in labels]
-    height = max(_TOP + _CURVE + 24, max((y for y, _ in labels), default=0.0) + 12)
-    return _wrap(parts, right + names, height, title)
-
-
-def _spread(labels: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
-    """Labels at heights from the top, moved down so far that none covers another."""
-    placed: list[tuple[float, str]] = []
-    for y, name in sorted(labels):
-        placed.append((max(y, placed[-1][0] + _LINE) if placed else y, name))
-    return placed
 
 
 def _figures(value: float, low: float, high: float) -> str:

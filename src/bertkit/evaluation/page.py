@@ -32,9 +32,8 @@ td.number, th.number { text-align: right; }
 td.text { max-width: 34rem; overflow-wrap: anywhere; white-space: pre-wrap; }
 td.cell { text-align: right; padding: .3rem .6rem; }
 p.verdict { font-weight: 600; }
-svg { max-width: 100%; height: auto; } svg text { fill: var(--faint); font-size: 12px; }
+svg, img { max-width: 100%; height: auto; } svg text { fill: var(--faint); font-size: 12px; }
 svg .grid { stroke: var(--rule); } svg .faint { stroke: var(--faint); } svg .dashed { stroke-dasharray: 4 3; }
-svg .dotted { stroke-dasharray: 1 3; }
 svg .line { fill: none; stroke: var(--blue); stroke-width: 2; } svg .mark { fill: var(--blue); }
 svg .range { stroke: var(--blue); stroke-width: 4; opacity: .45; }
 h1, p { overflow-wrap: anywhere; } pre { white-space: pre-wrap; overflow-wrap: anywhere; color: var(--faint); }

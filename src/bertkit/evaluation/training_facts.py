@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ from typing import Any
 from bertkit.config import settings_of
 from bertkit.escaping import to_html
 from bertkit.evaluation.alternatives import read_finished_run, read_record
-from bertkit.evaluation.drawings import draw_epochs
 from bertkit.evaluation.html_tables import html_table
 from bertkit.finetuning.results import FinetuneResult
 from bertkit.report.run_card import command_and_environment
@@ -33,9 +33,13 @@ _NEVER_SHOWN = ("output", "seeds", "first_seed", "task.files.", "task.name", "ta
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingFacts:
-    """The finished fine-tuning of a model; ``settings`` are those that matter or that were given, with their origin."""
+    """The finished fine-tuning of a model; ``settings`` are those that matter or that were given, with their origin.
+
+    ``curves`` is the run's SVG of the scores after every epoch, empty if it is missing.
+    """
 
     result: FinetuneResult
+    curves: bytes
     settings: Sequence[tuple[str, str, str]]
     command: str
     date: str
@@ -47,9 +51,11 @@ def read_training_facts(model: Path) -> TrainingFacts | None:
     record, result = read_record(model), read_finished_run(model)
     if not record or result is None:
         return None
+    curves = model.parent / "epochs.svg"
     environment, device = record.get("environment", {}), record.get("device", {})
     return TrainingFacts(
         result=result,
+        curves=curves.read_bytes() if curves.is_file() else b"",
         settings=list(_list_settings(record)),
         command=shlex.join(command_and_environment(record)["command"]),
         date=str(environment.get("time", ""))[:16].replace("T", " "),
@@ -69,7 +75,7 @@ def _list_settings(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def render_seeds(facts: TrainingFacts) -> Iterator[str]:
-    """The scores of every seed, and those after every epoch as a curve."""
+    """The scores of every seed, and those after every epoch as the run has drawn them."""
     result, metric = facts.result, facts.result.metric
     yield "<h2>Seeds</h2>"
     rows = [(f"seed {each.seed}", each.best_epoch, *each.scores.values()) for each in result.seeds]
@@ -77,11 +83,9 @@ def render_seeds(facts: TrainingFacts) -> Iterator[str]:
     mean = f"{metric}: mean {format_score(result.mean)}{sd}"
     caption = f"Dev scores of the training. {mean}. This page evaluates the best seed."
     yield html_table(caption, ("", "epoch", *result.best.scores), rows)
-    curves = {f"seed {each.seed}": [float(epoch[metric]) for epoch in each.epochs] for each in result.seeds}
-    if max(map(len, curves.values())) > 1:
-        to_beat = {each.name: each.scores[metric] for each in result.baselines}
-        drawing = draw_epochs(curves, to_beat, f"{metric} on dev after every epoch.")
-        yield f'<div class="wide">{drawing}</div>'
+    if facts.curves:
+        image = base64.b64encode(facts.curves).decode()
+        yield f'<img alt="{to_html(metric)} on dev after every epoch" src="data:image/svg+xml;base64,{image}">'
 
 
 def render_settings(facts: TrainingFacts) -> Iterator[str]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bertkit.errors import count_of, data_error, usage_error, verb_of
 from bertkit.inference.embedding_store import EmbeddingRecord, StoredVectors, TextHash
-from bertkit.inference.encoder_pipeline import EncoderPipeline, describe_vectors
+from bertkit.inference.encoder_pipeline import EncoderPipeline
 from bertkit.inference.text_column import TextColumn
 from bertkit.inference.texts import PlainTexts, check_plain_texts
 from bertkit.results import Result, Results
@@ -45,10 +45,9 @@ def search(
     the other, in the order of the list. Vectors of another model are an error.
     """
     record = stored.record
-    own = describe_vectors(pipeline, record.settings, rows=record.rows, text=record.text)
     for part, stored_part, own_part in (
-        ("model", record.encoder, own.encoder),
-        ("tokenizer", record.tokenizer, own.tokenizer),
+        ("model", record.encoder, pipeline.encoder_fingerprint),
+        ("tokenizer", record.tokenizer, pipeline.tokenizer.fingerprint),
     ):
         if stored_part != own_part:
             raise usage_error(

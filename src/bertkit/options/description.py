@@ -34,7 +34,7 @@ class Option:
 
 
 def list_options(record: type[Options]) -> tuple[Option, ...]:
-    """The options of a verb: positional arguments first, ``device`` and ``progress`` last."""
+    """The options of a verb: positional arguments first, ``precision``, ``device`` and ``progress`` last."""
     types, help = typing.get_type_hints(record), _field_docs(record)
     ranges = {name: find_range(hint) for name, hint in typing.get_type_hints(record, include_extras=True).items()}
     options = [
@@ -48,7 +48,7 @@ def list_options(record: type[Options]) -> tuple[Option, ...]:
         )
         for each in dataclasses.fields(record)
     ]
-    last = {"device": 1, "progress": 2}
+    last = {"precision": 1, "device": 2, "progress": 3}
     return tuple(sorted(options, key=lambda option: (not option.positional, last.get(option.name, 0))))
 
 

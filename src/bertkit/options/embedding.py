@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from bertkit.options.inputs import Input, InputFile, LoadedModel, ModelPath, TableFile
-from bertkit.options.job import AnyPath, Device, InferencePrecision, ModelJobOptions, Options
+from bertkit.options.inputs import Input, InputFile, LoadedModel, ModelPath, TableFile, TableStream
+from bertkit.options.job import AnyPath, InferenceJobOptions, ModelOptions
 from bertkit.ranges import Neighbours
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbedOptions(ModelJobOptions):
+class EmbedOptions(InferenceJobOptions):
     """Make a vector of every text of a file, from any model.
 
     The same command continues after an interruption.
@@ -20,7 +20,7 @@ class EmbedOptions(ModelJobOptions):
 
     model: ModelPath = field(kw_only=False)
     """Run folder, model folder or Hugging Face folder."""
-    input: TableFile = field(kw_only=False)
+    input: TableStream = field(kw_only=False)
     """.csv, .tsv, .jsonl, .parquet, .xlsx, or .txt with one text per line; - is stdin."""
     output: AnyPath
     """.npy, with a record of the model beside it, or .parquet."""
@@ -35,14 +35,12 @@ class EmbedOptions(ModelJobOptions):
     """Layers that are averaged, such as -4,-3,-2,-1 for the last four; 0 is the embeddings."""
     normalize: bool = False
     """Give every vector the length 1."""
-    precision: InferencePrecision | None = None
-    """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""
     overwrite: bool = False
     """Replace OUTPUT if it exists."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchOptions(Options):
+class SearchOptions(ModelOptions):
     """Find the texts that are nearest to a query, by the cosine of their vectors.
 
     The search is exact and reads all vectors.
@@ -56,8 +54,6 @@ class SearchOptions(Options):
     """The model that made the vectors. In Python also a loaded model, which stays on its device."""
     top_k: Neighbours = 10
     """Results."""
-    device: Device = "auto"
-    """Where the model runs: auto, cpu or cuda."""
     texts: TableFile | None = None
     """The file that was embedded, to show its texts. [default: VECTORS, if it is a .parquet]"""
     encoding: str | None = None

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bertkit.options.inputs import InputFile, InputPath, ModelPath, TablePath
-from bertkit.options.job import AnyPath, InferencePrecision, ModelJobOptions, Options
+from bertkit.options.job import AnyPath, InferenceJobOptions, ModelJobOptions, Options
 from bertkit.ranges import FiniteFloat
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledDataOptions(ModelJobOptions):
+class LabelledDataOptions(InferenceJobOptions):
     """The options of a verb that reads a labelled file, or one of the task's own."""
 
     text: str | None = None
@@ -47,8 +47,6 @@ class EvaluateOptions(LabelledDataOptions):
     """Do not compare with the most frequent answer and a bag of words."""
     ensemble: Sequence[ModelPath] = ()
     """Run folders that predict together with RUN: the mean of the outputs of their heads."""
-    precision: InferencePrecision | None = None
-    """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +59,6 @@ class CompareOptions(LabelledDataOptions):
     """Run folder of another fine-tuning for the same task."""
     data: TablePath | None = field(default=None, kw_only=False)
     """File with labels, or folder with the task's files. [default: the files of FIRST]"""
-    precision: InferencePrecision | None = None
-    """Number format of matrix products of both models. [default: float32, unless the model's config.json says
-    bfloat16]"""
 
 
 @dataclass(frozen=True, kw_only=True)

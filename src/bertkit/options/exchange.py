@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bertkit.options.inputs import InputPath, ModelPath
+from bertkit.options.inputs import InputFile, ModelPath
 from bertkit.options.job import AnyPath, JobOptions
 
 
@@ -39,7 +39,7 @@ class ExportOptions(JobOptions):
     """Folder to write."""
     int8: bool = False
     """Weights of the ONNX file in 8-bit integers."""
-    check: InputPath | None = None
+    check: InputFile | None = None
     """File with labels: the ONNX file and the model are compared on it, and nothing is written if they differ."""
     overwrite: bool = False
     """Replace the model in OUTPUT."""

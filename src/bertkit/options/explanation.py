@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bertkit.options.inputs import ModelPath
-from bertkit.options.job import AnyPath, Device, Options
+from bertkit.options.job import AnyPath, ModelOptions, Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionOptions(Options):
+class AttentionOptions(ModelOptions):
     """Write a page that shows what each head of a model attends to in a text.
 
     ``bertkit attention MODEL "A film to see twice." -o page.html``
@@ -25,8 +25,6 @@ class AttentionOptions(Options):
     """HTML page to write."""
     overwrite: bool = False
     """Replace OUTPUT if it exists."""
-    device: Device = "auto"
-    """Where the model runs: auto, cpu or cuda."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bertkit.options.inputs import ModelPath, TableFile
-from bertkit.options.job import AnyPath, Device, InferencePrecision, ModelJobOptions, Options
+from bertkit.options.inputs import ModelPath, TableStream
+from bertkit.options.job import AnyPath, InferenceJobOptions, InferenceOptions
 from bertkit.ranges import VocabularySize
 
 
 @dataclass(frozen=True, kw_only=True)
-class FillOptions(Options):
+class FillOptions(InferenceOptions):
     """Predict the words at [MASK].
 
     ``bertkit fill MODEL "Paris is the [MASK] of France."``
@@ -23,14 +23,10 @@ class FillOptions(Options):
     """Text with at least one [MASK], which is <mask> for RoBERTa."""
     top_k: VocabularySize = 5
     """Predictions per mask."""
-    device: Device = "auto"
-    """Where the model runs: auto, cpu or cuda."""
-    precision: InferencePrecision | None = None
-    """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictOptions(ModelJobOptions):
+class PredictOptions(InferenceJobOptions):
     """Predict every row of a file.
 
     The same command continues after an interruption.
@@ -38,7 +34,7 @@ class PredictOptions(ModelJobOptions):
 
     run: ModelPath = field(kw_only=False)
     """Run folder of a fine-tuning."""
-    input: TableFile = field(kw_only=False)
+    input: TableStream = field(kw_only=False)
     """.csv, .tsv, .jsonl, .parquet, .xlsx, .json for SQuAD questions, or .txt with one text per line; - is stdin."""
     output: AnyPath
     """.csv, .tsv, .jsonl, .parquet, or .json with one answer per id; - is stdout."""
@@ -52,7 +48,5 @@ class PredictOptions(ModelJobOptions):
     """Encoding of the table INPUT, such as cp1252. [default: UTF-8]"""
     ensemble: Sequence[ModelPath] = ()
     """Run folders that predict together with RUN: the mean of the outputs of their heads."""
-    precision: InferencePrecision | None = None
-    """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""
     overwrite: bool = False
     """Replace OUTPUT if it exists."""

@@ -48,11 +48,11 @@ _TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".xl
 class Input:
     """A note in the type of an option: what is at the path that it names; ``upload`` is an output."""
 
-    kind: Literal["file", "texts", "model", "run", "data", "any", "task", "upload"]
+    kind: Literal["file", "stream", "texts", "model", "run", "data", "any", "task", "upload"]
 
 
 InputFile = Annotated[AnyPath, Input("file")]
-"""A file, or ``-`` for stdin."""
+"""A file."""
 
 TextsPath = Annotated[AnyPath, Input("texts")]
 """A file of text, or a folder of them."""
@@ -94,6 +94,9 @@ class LoadedModel(Protocol):
 TableFile = Annotated[AnyPath | DataTable, Input("file")]
 """A table in a file or in memory."""
 
+TableStream = Annotated[AnyPath | DataTable, Input("stream")]
+"""A table in a file or in memory, or ``-`` for the lines of stdin."""
+
 TablePath = Annotated[AnyPath | DataTable, Input("any")]
 """A table in a file or in memory, or a folder of tables."""
 
@@ -113,7 +116,7 @@ def check_inputs(options: Any) -> None:
     for name, kind in inputs.items():
         value = getattr(options, name)
         values = value if isinstance(value, list | tuple) else [value]
-        paths = [_to_path(each, kind) for each in values if isinstance(each, str | Path) and Path(each) != STREAM]
+        paths = [_to_path(each, kind) for each in values if isinstance(each, str | Path)]
         _CHECKS[kind](paths)
     output = getattr(options, "output", None)
     if output is not None and "output" not in inputs and is_url(output):
@@ -159,6 +162,7 @@ _MAY_BE_URLS = ("texts", "upload")
 
 _CHECKS: Mapping[str, Callable[[Sequence[Path]], None]] = {
     "file": require_files,
+    "stream": lambda paths: require_files([path for path in paths if path != STREAM]),
     "texts": require_texts,
     "model": _each(require_model),
     "run": _each(require_run),

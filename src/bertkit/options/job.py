@@ -28,6 +28,22 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModelOptions(Options):
+    """The options of a verb that runs a model."""
+
+    device: Device = "auto"
+    """Where the model runs: the first GPU if PyTorch sees one and else the CPU (auto), the CPU, or the GPU."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferenceOptions(ModelOptions):
+    """The options of a verb that predicts with a model."""
+
+    precision: InferencePrecision | None = None
+    """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobOptions(Options):
     """The options of a verb that takes a while."""
 
@@ -37,8 +53,10 @@ class JobOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelJobOptions(JobOptions):
-    """The options of a verb that runs a model."""
+class ModelJobOptions(JobOptions, ModelOptions):
+    """The options of a verb that runs a model for a while."""
 
-    device: Device = "auto"
-    """Where the model runs: the first GPU if PyTorch sees one and else the CPU (auto), the CPU, or the GPU."""
+
+@dataclass(frozen=True, kw_only=True)
+class InferenceJobOptions(JobOptions, InferenceOptions):
+    """The options of a verb that predicts with a model for a while."""

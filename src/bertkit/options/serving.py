@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from bertkit.options.inputs import InputFile
-from bertkit.options.job import AnyPath, InferencePrecision, ModelJobOptions
+from bertkit.options.job import AnyPath, InferenceJobOptions
 from bertkit.ranges import PositiveFloat, PositiveInt, Range
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServeOptions(ModelJobOptions):
+class ServeOptions(InferenceJobOptions):
     """Serve models over HTTP, with the protocols of Hugging Face, OpenAI, TEI, Cohere and Label Studio.
 
     ``bertkit serve runs/reviews`` answers on http://127.0.0.1:8080 until Ctrl-C; a browser shows a page there.
@@ -38,5 +38,3 @@ class ServeOptions(ModelJobOptions):
     """Seconds that running requests have after a signal to stop."""
     cors_origin: Sequence[str] = ()
     """Origins whose pages may call the server from a browser, such as https://example.org. [default: none]"""
-    precision: InferencePrecision | None = None
-    """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""

@@ -75,23 +75,6 @@ async def classify(
     return [_scores(model, result, activation or model.activation) for result in results]
 
 
-async def score(
-    call: Call,
-    model: ServedModel,
-    texts: Sequence[Text],
-    *,
-    raw: bool = False,
-    truncate: bool | None = None,
-    field: str = "texts",
-) -> list[float]:
-    """For each text or pair the number that a model with one output gives, with its activation unless ``raw``."""
-    if not model.can_rerank:
-        found = "it reads one text" if model.gives_number else f"it has {len(model.labels)} labels instead of one"
-        raise unable(f'the model "{model.name}" is not a re-ranker: {found}')
-    scores = await classify(call, model, texts, activation="none" if raw else None, truncate=truncate, field=field)
-    return [best.score for (best,) in scores]
-
-
 async def rerank(
     call: Call,
     model: ServedModel,
@@ -102,9 +85,14 @@ async def rerank(
     truncate: bool | None = None,
     field: str = "texts",
 ) -> list[Ranked]:
-    """The texts by their relevance for the query, the most relevant first."""
-    scores = await score(call, model, [(query, text) for text in texts], raw=raw, truncate=truncate, field=field)
-    return sorted((Ranked(*each) for each in enumerate(scores)), key=lambda each: -each.score)
+    """The texts by their relevance for the query, the most relevant first; ``raw`` scores are without activation."""
+    if not model.can_rerank:
+        found = "it reads one text" if model.gives_number else f"it has {len(model.labels)} labels instead of one"
+        raise unable(f'the model "{model.name}" is not a re-ranker: {found}')
+    pairs = [(query, text) for text in texts]
+    scores = await classify(call, model, pairs, activation="none" if raw else None, truncate=truncate, field=field)
+    ranked = [Ranked(place, best.score) for place, (best,) in enumerate(scores)]
+    return sorted(ranked, key=lambda each: -each.score)
 
 
 async def fill_masks(

@@ -130,7 +130,7 @@ class Batcher:
         except Exception as error:
             _fail(job, error)
             return
-        job.tokenization_seconds = time.monotonic() - begin
+        job.usage.tokenization_seconds = time.monotonic() - begin
         # The longest inputs first: batches of inputs of similar length need little padding.
         job.waiting.extend(sorted(range(len(job.encoded)), key=lambda place: -job.encoded[place].num_tokens))
         self._active.append(job)
@@ -154,7 +154,7 @@ class Batcher:
         inputs = [job.encoded[place] for job, place in batch]
         jobs = list(dict.fromkeys(job for job, _ in batch))
         for job in jobs:
-            job.queue_seconds = job.queue_seconds or begin - job.arrived
+            job.usage.queue_seconds = job.usage.queue_seconds or begin - job.arrived
         try:
             results = list(zip(batch, jobs[0].operation.run(inputs, partial(self._check, jobs)), strict=True))
         except AbandonedError:
@@ -177,7 +177,7 @@ class Batcher:
         for (job, place), result in results:
             job.results[place] = result
         for job in jobs:
-            job.inference_seconds += seconds
+            job.usage.inference_seconds += seconds
             if len(job.results) == len(job.encoded) and job.future.set_running_or_notify_cancel():
                 job.future.set_result([job.results[place] for place in range(len(job.encoded))])
 

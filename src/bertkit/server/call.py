@@ -94,17 +94,11 @@ class Call:
         return results
 
     def _count(self, job: Job) -> None:
-        self.usage.add(
-            Usage(
-                inputs=len(job.inputs),
-                tokens=sum(each.num_tokens for each in job.encoded),
-                truncated_inputs=sum(each.num_truncated > 0 for each in job.encoded),
-                truncated_tokens=sum(each.num_truncated for each in job.encoded),
-                tokenization_seconds=job.tokenization_seconds,
-                queue_seconds=job.queue_seconds,
-                inference_seconds=job.inference_seconds,
-            )
-        )
+        job.usage.inputs = len(job.inputs)
+        job.usage.tokens = sum(each.num_tokens for each in job.encoded)
+        job.usage.truncated_inputs = sum(each.num_truncated > 0 for each in job.encoded)
+        job.usage.truncated_tokens = sum(each.num_truncated for each in job.encoded)
+        self.usage.add(job.usage)
 
 
 def _explain_length(error: TooLongError, place: str, can_truncate: bool) -> ServerError:

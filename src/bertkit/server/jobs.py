@@ -42,39 +42,6 @@ class Operation(Protocol):
         ...
 
 
-@dataclass(eq=False, slots=True)
-class Job:
-    """The inputs of one request for one operation.
-
-    ``deadline`` is a time of ``time.monotonic``. With ``truncate`` a text that is too long loses its end; without it
-    the request is refused with 422. ``model`` is the name of the model, for the metrics. The times are seconds.
-    """
-
-    operation: Operation
-    inputs: Sequence[Any]
-    deadline: float
-    truncate: bool = False
-    model: str = ""
-    future: Future[list[Any]] = field(default_factory=Future)
-    encoded: list[Encoded] = field(default_factory=list)
-    waiting: deque[int] = field(default_factory=deque)
-    results: dict[int, Any] = field(default_factory=dict)
-    arrived: float = field(default_factory=time.monotonic)
-    tokenization_seconds: float = 0.0
-    queue_seconds: float = 0.0
-    inference_seconds: float = 0.0
-
-    @property
-    def cost(self) -> int:
-        """The tokens of all inputs, estimated from their characters before they are tokenized."""
-        return sum(_count_characters(each) // _CHARACTERS_PER_TOKEN + 2 for each in self.inputs)
-
-    @property
-    def characters(self) -> int:
-        """The characters of all inputs; a text that several of them share counts for each."""
-        return sum(map(_count_characters, self.inputs))
-
-
 @dataclass(slots=True)
 class Usage:
     """What a request needed: inputs, characters, tokens, and what was cut off; times in seconds.
@@ -96,6 +63,37 @@ class Usage:
         for each in fields(self):
             both = getattr(self, each.name), getattr(other, each.name)
             setattr(self, each.name, max(both) if each.name.endswith("_seconds") else sum(both))
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """The inputs of one request for one operation.
+
+    ``deadline`` is a time of ``time.monotonic``. With ``truncate`` a text that is too long loses its end; without it
+    the request is refused with 422. ``model`` is the name of the model, and ``usage`` the times, for the metrics.
+    """
+
+    operation: Operation
+    inputs: Sequence[Any]
+    deadline: float
+    truncate: bool = False
+    model: str = ""
+    future: Future[list[Any]] = field(default_factory=Future)
+    encoded: list[Encoded] = field(default_factory=list)
+    waiting: deque[int] = field(default_factory=deque)
+    results: dict[int, Any] = field(default_factory=dict)
+    arrived: float = field(default_factory=time.monotonic)
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def cost(self) -> int:
+        """The tokens of all inputs, estimated from their characters before they are tokenized."""
+        return sum(_count_characters(each) // _CHARACTERS_PER_TOKEN + 2 for each in self.inputs)
+
+    @property
+    def characters(self) -> int:
+        """The characters of all inputs; a text that several of them share counts for each."""
+        return sum(map(_count_characters, self.inputs))
 
 
 class AbandonedError(Exception):
