@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.report.run_card import base_name, changed_settings, command_and_environment, source_row
+from bertkit.report.run_card import base_name, changed_settings, command_of, source_row
 from bertkit.training.optimizer import OptimizerConfig
 
 
@@ -22,11 +22,7 @@ def test_changed_settings_are_those_that_differ_from_the_defaults() -> None:
     [("/usr/lib/bertkit/cli/main.py", "bertkit"), ("/x/__main__.py", "bertkit"), ("/x/train.py", "train.py")],
 )
 def test_command_names_the_program_without_its_folder(program: str, name: str) -> None:
-    record = {"command": [program, "finetune", "a.csv"], "environment": {"python": "3.11"}, "kind": "finetune"}
-    assert command_and_environment(record) == {
-        "command": [name, "finetune", "a.csv"],
-        "environment": {"python": "3.11"},
-    }
+    assert command_of({"command": [program, "finetune", "a.csv"]}) == [name, "finetune", "a.csv"]
 
 
 def test_row_of_a_data_file() -> None:

@@ -14,7 +14,7 @@ from bertkit.escaping import to_html
 from bertkit.evaluation.alternatives import read_finished_run, read_record
 from bertkit.evaluation.html_tables import html_table
 from bertkit.finetuning.results import FinetuneResult
-from bertkit.report.run_card import command_and_environment
+from bertkit.report.run_card import command_of
 from bertkit.scores import format_score
 
 _ALWAYS_SHOWN = (
@@ -57,7 +57,7 @@ def read_training_facts(model: Path) -> TrainingFacts | None:
         result=result,
         curves=curves.read_bytes() if curves.is_file() else b"",
         settings=list(_list_settings(record)),
-        command=shlex.join(command_and_environment(record)["command"]),
+        command=shlex.join(command_of(record)),
         date=str(environment.get("time", ""))[:16].replace("T", " "),
         machine=", ".join(
             filter(None, [device.get("name"), environment.get("machine"), f"torch {environment.get('torch', '')}"])

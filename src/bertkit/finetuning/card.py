@@ -5,7 +5,7 @@ from __future__ import annotations
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult
 from bertkit.report.card import Card
-from bertkit.report.run_card import base_name, changed_settings, command_and_environment, source_row, write_run_card
+from bertkit.report.run_card import base_name, changed_settings, command_of, source_row, write_run_card
 from bertkit.runs import RunFolder, read_run
 
 
@@ -43,7 +43,8 @@ def write_finetuning_card(folder: RunFolder, run: FinetuneRun, result: FinetuneR
         base=base_name(run.model),
         limits=limits,
         settings=changed_settings(run, FinetuneRun(task=task, model=run.model, output=run.output)),
-        **command_and_environment(record),
+        command=command_of(record),
+        environment=record["environment"],
     )
     write_run_card(folder, card)
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch, Feature, Outputs, id_of
-from bertkit.contracts import OutputArrays, TokenEmbedding, Tokens
+from bertkit.contracts import Example, OutputArrays, TokenEmbedding, Tokens
 from bertkit.data.features import assemble, collate
-from bertkit.errors import BertkitError, usage_error
+from bertkit.errors import usage_error
 from bertkit.inference.huggingface_tasks import find_task
 from bertkit.inference.pipeline import Pipeline, build_masked_lm, task_for
 from bertkit.inference.texts import check_text
@@ -183,10 +183,7 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
 
 
 def _explain_text(pipeline: Pipeline, task: TextTask, example: TextExample) -> _Target:
-    reader = task_for(pipeline, pair=example.second is not None)
-    (feature, *others) = reader.encode(example, pipeline.tokenizer)
-    if others:
-        raise _too_long(task.max_length)
+    feature = _encode(pipeline, task_for(pipeline, pair=example.second is not None), example)
 
     def find(outputs: Outputs) -> tuple[str, _Pick]:
         if isinstance(task, RegressionTask):
@@ -202,10 +199,8 @@ def _explain_answer(pipeline: Pipeline, task: QuestionAnsweringTask, question: s
     if context is None:
         raise usage_error("the model answers questions: give the text with the answer as the pair (--pair).")
     example = SpanExample("0", question, check_text(context, "pair"))
-    features = task.encode(example, pipeline.tokenizer)
-    if len(features) > 1:
-        raise _too_long(task.max_length)
-    (offsets,) = (feature.offsets for feature in features)
+    feature = _encode(pipeline, task, example)
+    features, offsets = [feature], feature.offsets
     assert offsets is not None
 
     def find(outputs: Outputs) -> tuple[str, _Pick]:
@@ -219,16 +214,13 @@ def _explain_answer(pipeline: Pipeline, task: QuestionAnsweringTask, question: s
             start, end = next(each for each in places if context[offsets[each[0], 0] : offsets[each[1], 1]] == answer)
         return answer or "no answer", lambda found: found["start"][:, start] + found["end"][:, end]
 
-    return _Target(features[0], find)
+    return _Target(feature, find)
 
 
 def _explain_tag(pipeline: Pipeline, task: TaggingTask, text: str) -> _Target:
-    features = task.encode(task.reader.read_line("0", text), pipeline.tokenizer)
-    if len(features) > 1:
-        raise _too_long(task.max_length)
-    (offsets,) = (feature.offsets for feature in features)
-    assert offsets is not None
-    words = torch.from_numpy(np.flatnonzero(offsets[:, 1]))
+    feature = _encode(pipeline, task, task.reader.read_line("0", text))
+    assert feature.offsets is not None
+    words = torch.from_numpy(np.flatnonzero(feature.offsets[:, 1]))
     is_name = torch.tensor([label != "O" for label in task.labels])
     if not len(words):
         raise usage_error("the text has no word that the model reads: there is no tag to explain.")
@@ -242,11 +234,15 @@ def _explain_tag(pipeline: Pipeline, task: TaggingTask, text: str) -> _Target:
         place, best = int(words[word]), int(tags[word])
         return task.labels[best], lambda found: found["logits"][:, place, best]
 
-    return _Target(features[0], find)
+    return _Target(feature, find)
 
 
-def _too_long(length: int) -> BertkitError:
-    return usage_error(f"the text is longer than a window of {length} tokens: shorten it.")
+def _encode(pipeline: Pipeline, task: FileTask, example: Example) -> Feature:
+    """The only feature of an example; a usage error for a text that is read in several windows."""
+    feature, *others = task.encode(example, pipeline.tokenizer)
+    if others:
+        raise usage_error(f"the text is longer than a window of {task.max_length} tokens: shorten it.")
+    return feature
 
 
 def _to_arrays(outputs: Outputs) -> OutputArrays:

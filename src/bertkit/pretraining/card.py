@@ -12,7 +12,7 @@ from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.pretraining.defaults import default_pretraining_task
 from bertkit.pretraining.record import PretrainRun
 from bertkit.report.card import Card
-from bertkit.report.run_card import base_name, changed_settings, command_and_environment, source_row, write_run_card
+from bertkit.report.run_card import base_name, changed_settings, command_of, source_row, write_run_card
 from bertkit.runs import RunFolder, read_run
 
 _SHAPE = {
@@ -60,7 +60,8 @@ def write_pretraining_card(
                 task=default_pretraining_task(default_encoder, vocab_size=run.task.targets or 0),
             ),
         ),
-        **command_and_environment(record),
+        command=command_of(record),
+        environment=record["environment"],
     )
     write_run_card(folder, card)
 

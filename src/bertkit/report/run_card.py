@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from bertkit import config
 from bertkit.report.card import Card, without_folders, write_card
@@ -25,18 +25,11 @@ def source_row(file: Mapping[str, Any], prefix: str = "") -> tuple[str, int, str
     return f"{prefix}{file['file']}", file["bytes"], file["sha256"]
 
 
-class Origin(TypedDict):
-    """The fields of a card that say how and where its model was made."""
-
-    command: list[str]
-    environment: Mapping[str, object]
-
-
-def command_and_environment(record: Mapping[str, Any]) -> Origin:
-    """The fields of a card on the command and the environment of a run, from its record."""
+def command_of(record: Mapping[str, Any]) -> list[str]:
+    """The command that made a run, from its record."""
     program, *arguments = record["command"]
     name = "bertkit" if Path(program).name in ("main.py", "__main__.py") else Path(program).name
-    return {"command": [name, *arguments], "environment": record["environment"]}
+    return [name, *arguments]
 
 
 def changed_settings(run: object, default: object) -> list[tuple[str, str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from bertkit.errors import BertkitError
 from bertkit.inference.attention_maps import AttentionMaps, read_attention
@@ -16,6 +15,7 @@ from bertkit.server.errors import invalid, overloaded, unable
 from bertkit.server.inputs import check_text
 from bertkit.server.jobs import Encoded
 from bertkit.server.models import ServedModel
+from bertkit.server.pages import page_reply
 from bertkit.server.service import Service
 
 _MOST_TOKENS = 64
@@ -23,13 +23,6 @@ _MOST_TOKENS = 64
 
 _MOST_WAITING = 8
 """Explanations that are computed or wait for one, of about a second each; more are refused with 429."""
-
-_HEADERS = {
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-}
-_HTML = "text/html; charset=utf-8"
 
 
 class Attention:
@@ -110,5 +103,5 @@ def _count_tokens(model: ServedModel, text: str, pair: str | None) -> int:
     return sum(len(model.pipeline.tokenizer.encode(each).ids) + 2 for each in (text, pair) if each)
 
 
-def _reply(page: str) -> Any:
-    return Reply(page.encode("utf-8", "replace"), _HTML, headers=_HEADERS)
+def _reply(page: str) -> Reply:
+    return page_reply(page.encode("utf-8", "replace"), policy="script-src 'unsafe-inline'")

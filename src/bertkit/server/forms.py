@@ -13,17 +13,15 @@ from urllib.parse import parse_qsl, quote, urlencode
 from bertkit.inference.saliency import can_explain
 from bertkit.server import health
 from bertkit.server.call import Call
-from bertkit.server.endpoint import Reply
 from bertkit.server.errors import ServerError, invalid, malformed
 from bertkit.server.huggingface import HANDLERS, SIMILARITY, ZERO_SHOT
 from bertkit.server.models import EMBED, FILL, ServedModel
-from bertkit.server.pages import HEADERS, render
+from bertkit.server.pages import list_lines, page_reply, render
 from bertkit.server.reading import convert
 from bertkit.server.tei import RerankRequest, rerank
 from bertkit.server.zero_shot import can_infer
 from bertkit.task_types import TextTask
 
-HTML = "text/html; charset=utf-8"
 NUMBER, RERANK = "number", "rerank"
 _FIELDS = 12
 """The most fields of a form."""
@@ -48,10 +46,6 @@ class Form:
     make_body: Callable[[Mapping[str, str]], dict[str, Any]]
 
 
-def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip()]
-
-
 def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
@@ -71,7 +65,7 @@ FORMS: Mapping[str, Form] = {
         "Sort texts by relevance",
         {"text": "Query", "texts": "Texts, one per line"},
         "",
-        lambda f: {"query": f["text"], "texts": _lines(f["texts"])},
+        lambda f: {"query": f["text"], "texts": list_lines(f["texts"])},
     ),
     "token-classification": Form("Find names", _TEXT, "token_classification", lambda f: {"inputs": f["text"]}),
     "question-answering": Form(
@@ -84,7 +78,7 @@ FORMS: Mapping[str, Form] = {
         "Choose",
         {"text": "Prompt", "texts": "Choices, one per line"},
         "",
-        lambda f: {"inputs": {"prompt": f["text"], "choices": _lines(f["texts"])}},
+        lambda f: {"inputs": {"prompt": f["text"], "choices": list_lines(f["texts"])}},
     ),
     ZERO_SHOT: Form(
         "Classify without examples",
@@ -96,7 +90,7 @@ FORMS: Mapping[str, Form] = {
         "Compare sentences",
         {"texts": "Sentences, one per line"},
         "feature_extraction",
-        lambda f: {"inputs": _lines(f["texts"])},
+        lambda f: {"inputs": list_lines(f["texts"])},
     ),
 }
 
@@ -121,7 +115,7 @@ async def home(call: Call, _: None) -> object:
     if "text/html" not in call.headers.get("accept", ""):
         return await health.ready(call, None)
     model = call.service.model(call.query.get("model"))
-    return Reply(_page(call, model, None, {}, None, None), HTML, headers=HEADERS)
+    return page_reply(_page(call, model, None, {}, None, None))
 
 
 async def submit(call: Call, body: bytes) -> object:
@@ -140,7 +134,7 @@ async def submit(call: Call, body: bytes) -> object:
     except ServerError as error:
         result, failure = None, error
     page = _page(call, model, name, fields, result, failure)
-    return Reply(page, HTML, failure.status if failure else 200, HEADERS)
+    return page_reply(page, failure.status if failure else 200)
 
 
 async def _run(call: Call, model: ServedModel, name: str, fields: Mapping[str, str]) -> object:

@@ -59,7 +59,8 @@ class TaskResult:
 class ServedModel:
     """A model under its ``name``. ``task`` is what it was fine-tuned for, None if it was not.
 
-    ``tasks`` are Hugging Face's names of what it can do, its own task first.
+    ``tasks`` are Hugging Face's names of what it can do, its own task first. ``predictions``, ``fillings`` and
+    ``embeddings`` are the operations of its heads and of its encoder.
     """
 
     def __init__(self, name: str, pipeline: Pipeline) -> None:
@@ -74,6 +75,7 @@ class ServedModel:
         self.max_length = pipeline.max_length if self.task is None else self.task.max_length
         own = [] if self.task is None else [self.task.pipeline_tag]
         self.tasks = (*own, *([FILL] if self.fills else []), EMBED)
+        self.predictions, self.fillings, self.embeddings = Predictions(self), Fillings(self), Embeddings(self)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -111,21 +113,6 @@ class ServedModel:
         elif self.task is not None:
             _ = self.pipeline.task_model
         self.embeddings.run(self.embeddings.encode(["a"]))
-
-    @cached_property
-    def predictions(self) -> Predictions:
-        """The operation of the fine-tuned head."""
-        return Predictions(self)
-
-    @cached_property
-    def fillings(self) -> Fillings:
-        """The operation of the masked-LM head."""
-        return Fillings(self)
-
-    @cached_property
-    def embeddings(self) -> Embeddings:
-        """The operation that makes vectors."""
-        return Embeddings(self)
 
     @cached_property
     def encoder(self) -> Encoder:

@@ -10,9 +10,9 @@ import msgspec
 
 from bertkit._version import __version__
 from bertkit.server.call import Call
-from bertkit.server.endpoint import Endpoint, Reply
+from bertkit.server.endpoint import Endpoint
 from bertkit.server.huggingface import HANDLERS
-from bertkit.server.pages import HEADERS, render
+from bertkit.server.pages import page_reply, render
 from bertkit.server.reading import NDJSON
 
 _REQUIRED = {"text"}
@@ -60,8 +60,7 @@ async def document(call: Call, _: None) -> object:
 
 async def documentation(call: Call, _: None) -> object:
     """The same for a person."""
-    page = render("docs.html", paths=call.service.document["paths"], models=call.service.models)
-    return Reply(page, "text/html; charset=utf-8", headers=HEADERS)
+    return page_reply(render("docs.html", paths=call.service.document["paths"], models=call.service.models))
 
 
 def _has_fields(record: Any) -> bool:

@@ -7,13 +7,17 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bertkit.escaping import printable
+from bertkit.server.endpoint import Reply
 
-HEADERS = {
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-}
-"""Of pages that run no script and load nothing."""
+
+def page_reply(page: bytes, status: int = 200, *, policy: str = "form-action 'self'; base-uri 'none'") -> Reply:
+    """A page that loads nothing. ``policy`` ends its Content-Security-Policy: no script, and forms to this server."""
+    headers = {
+        "content-security-policy": f"default-src 'none'; style-src 'unsafe-inline'; {policy}",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+    }
+    return Reply(page, "text/html; charset=utf-8", status, headers)
 
 
 @cache
@@ -27,8 +31,13 @@ def _environment() -> Environment:
     )
     environment.filters["printable"] = lambda value: printable(str(value))
     environment.filters["printable_lines"] = lambda value: "\n".join(map(printable, str(value).split("\n")))
-    environment.globals["lines"] = lambda text: [line.strip() for line in text.splitlines() if line.strip()]
+    environment.globals["lines"] = list_lines
     return environment
+
+
+def list_lines(text: str) -> list[str]:
+    """The lines of a field that have a visible character."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def render(template: str, **values: object) -> bytes:
