@@ -39,6 +39,6 @@ def test_preparation_is_measured_on_a_folder(workspace: Path, tmp_path: Path) ->
 
 def test_a_file_without_texts_is_named(minilm: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty.txt"
-    empty.write_text("")
+    empty.write_text("\n \n")
     with pytest.raises(BertkitError, match=r"there is no text in .*empty\.txt"):
         bertkit.bench_inference(minilm, empty, progress="quiet")

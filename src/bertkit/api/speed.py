@@ -53,7 +53,7 @@ def bench_finetune(options: BenchFinetuneOptions) -> SpeedComparison:
 @verb(BenchInferenceOptions)
 def bench_inference(options: BenchInferenceOptions) -> InferenceSpeed:
     """The speed of each of ``.systems``, and why others are ``.left_out``."""
-    chosen = list(islice(open_text_column(Path(options.texts)).texts(), options.limit))
+    chosen = list(islice(filter(str.strip, open_text_column(Path(options.texts)).texts()), options.limit))
     if not chosen:
         raise data_error(f"there is no text in {options.texts}.")
     folder = ModelFolder.open(options.model).path
