@@ -15,9 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from bertkit.errors import usage_error
+
+Note = TypeVar("Note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +114,14 @@ def list_problems(name: str, value: object, hint: object) -> Iterator[str]:
 
 def find_range(hint: object) -> Range | None:
     """The range in a type such as ``PositiveInt | None``; None without one."""
-    notes = [each for each in typing.get_args(hint) if isinstance(each, Range)]
-    below = (find_range(each) for each in typing.get_args(hint))
-    return notes[0] if notes else next(filter(None, below), None)
+    return find_note(hint, Range)
+
+
+def find_note(hint: object, kind: type[Note]) -> Note | None:
+    """The first note of this kind in a type such as ``Annotated[int, Range(1, 9)] | None``; None without one."""
+    arguments = typing.get_args(hint)
+    notes = (each if isinstance(each, kind) else find_note(each, kind) for each in arguments)
+    return next(filter(None, notes), None)
 
 
 def _compare(name: str, value: object, kind: object, range: Range) -> Iterator[str]:

@@ -41,9 +41,11 @@ class TaskEntry:
 
 def list_tasks() -> list[TaskEntry]:
     """The tasks that bertkit knows by name: ``name``, ``metric``, ``files`` and ``about``."""
-    return [
-        TaskEntry(name, task.metric, ", ".join(_file_names(task)), task.about) for name, task in _named_tasks().items()
-    ]
+    entries = []
+    for name, task in _named_tasks().items():
+        files = {file for split in task.files.splits.values() for file in split.files}
+        entries.append(TaskEntry(name, task.metric, ", ".join(sorted(files)), task.about))
+    return entries
 
 
 def choose_task(options: TaskTrainingOptions, bar: Progress) -> FileTask:
@@ -153,7 +155,3 @@ def _name_files(task: FileTask, options: TaskTrainingOptions) -> FileTask:
     }
     paths = {split: list(map(given_path, files)) for split, files in given.items() if files}
     return task.with_files(**paths) if paths else task
-
-
-def _file_names(task: FileTask) -> list[str]:
-    return sorted({name for split in task.files.splits.values() for name in split.files})

@@ -29,7 +29,8 @@ def explain_usage(error: CycloptsError) -> BertkitError:
         case UnusedCliTokensError():
             return usage_error(f'unexpected argument "{(error.unused_tokens or [""])[0]}".')
         case MissingArgumentError() if option := _find(options, error):
-            return usage_error(explain_missing(verb, option, was_typed=_was_typed(error)))
+            was_typed = error.keyword is not None or bool(error.argument and error.argument.tokens)
+            return usage_error(explain_missing(verb, option, was_typed=was_typed))
         case UnknownOptionError() if near := _known_elsewhere(error, options):
             return usage_error(f"unknown option: {error.token.keyword or error.token.value}. Did you mean {near}?")
     message = str(error)
@@ -40,11 +41,6 @@ def _find(options: Sequence[Option], error: MissingArgumentError) -> Option | No
     """The option that lacks a value."""
     names = error.argument.names if error.argument else ()
     return next((each for each in options if {spell_option(each.name), each.name.upper()} & set(names)), None)
-
-
-def _was_typed(error: MissingArgumentError) -> bool:
-    """Whether the name of the option is on the command line, and only its value is missing."""
-    return error.keyword is not None or bool(error.argument and error.argument.tokens)
 
 
 def explain_missing(verb: str, option: Option, *, was_typed: bool = False) -> str:

@@ -85,7 +85,7 @@ class Pipeline(EncoderPipeline):
     def __init__(self, model: ModelFolder, *others: ModelFolder, precision: InferencePrecision | None = None) -> None:
         super().__init__(model, *others, precision=precision)
         for other in others:
-            _require_same(self, Pipeline(other))
+            _require_same(model, other)
 
     def fill(self, text: str, top_k: int = 5, *, candidates: Sequence[int] | None = None) -> list[Results[Filling]]:
         """The ``top_k`` most probable words for each [MASK] of the text, of all or of the ids ``candidates``."""
@@ -247,20 +247,20 @@ def _require_method(pipeline: Pipeline, method: str, complaint: str) -> None:
         raise usage_error(f"{pipeline.folder} is fine-tuned for {task.name} and {complaint}: use {instead}.")
 
 
-def _require_same(first: Pipeline, other: Pipeline) -> None:
+def _require_same(first: ModelFolder, other: ModelFolder) -> None:
     """Members of an ensemble must have the same vocabulary, type of task and labels."""
     if other.tokenizer.fingerprint != first.tokenizer.fingerprint:
-        raise usage_error(f"{other.folder} has another vocabulary than {first.folder}: they cannot be an ensemble.")
-    if not same_answers(other.task, first.task):
+        raise usage_error(f"{other.path} has another vocabulary than {first.path}: they cannot be an ensemble.")
+    task, other_task = _require_task(first), _require_task(other)
+    if not same_answers(other_task, task):
         raise usage_error(
-            f"{other.folder} is for {other.task.name} and {first.folder} for {first.task.name}: "
-            "they cannot be an ensemble."
+            f"{other.path} is for {other_task.name} and {first.path} for {task.name}: they cannot be an ensemble."
         )
-    own, others = first.task.record(), other.task.record()
+    own, others = task.record(), other_task.record()
     for name in _ROW_SETTINGS:
         if own.get(name) != others.get(name):
             raise usage_error(
-                f"{other.folder} has task.{name}={others.get(name)} and {first.folder} {own.get(name)}: they read "
+                f"{other.path} has task.{name}={others.get(name)} and {first.path} {own.get(name)}: they read "
                 "different tokens of a text and cannot be an ensemble."
             )
 

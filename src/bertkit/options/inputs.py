@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 from bertkit.errors import usage_error
 from bertkit.options.job import AnyPath
+from bertkit.ranges import find_note
 from bertkit.storage.locations import (
     require_any,
     require_data,
@@ -177,12 +178,4 @@ _CHECKS: Mapping[str, Callable[[Sequence[Path]], None]] = {
 def _inputs_of(record: type[Any]) -> dict[str, str]:
     """The options of a record that name an input, with their kinds."""
     hints = typing.get_type_hints(record, include_extras=True)
-    kinds = {name: _find_kind(hint) for name, hint in hints.items()}
-    return {name: kind for name, kind in kinds.items() if kind is not None}
-
-
-def _find_kind(hint: object) -> str | None:
-    arguments = typing.get_args(hint)
-    notes = [each.kind for each in arguments if isinstance(each, Input)]
-    below = (_find_kind(each) for each in arguments)
-    return notes[0] if notes else next((kind for kind in below if kind is not None), None)
+    return {name: note.kind for name, hint in hints.items() if (note := find_note(hint, Input))}

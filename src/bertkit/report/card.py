@@ -39,6 +39,7 @@ class Card:
 
 def write_card(card: Card) -> str:
     """The card as Markdown with a header in YAML."""
+    command = printable(shlex.join(without_folders(word) for word in card.command).replace("\n", " "))
     parts = [
         f"---\n{_header(card)}---\n",
         f"# {to_markdown(card.title)}\n",
@@ -48,7 +49,7 @@ def write_card(card: Card) -> str:
         "## Data\n",
         markdown_table(("file", "bytes", "SHA-256"), card.data),
         "## How it was made\n",
-        f"```console\n$ {_format_command(card.command)}\n```\n",
+        f"```console\n$ {command}\n```\n",
         "Settings that are not the defaults; `run.json` of the run has all.\n" if card.settings else "",
         markdown_table(("setting", "value"), card.settings) if card.settings else "All settings are the defaults.\n",
         markdown_table(("made with", ""), list(card.environment.items())),
@@ -62,10 +63,6 @@ def without_folders(word: str) -> str:
     """Replace an absolute path, which describes the machine and not the model, by its last part."""
     option, equals, value = word.rpartition("=")
     return f"{option}{equals}{Path(value).name}" if Path(value).is_absolute() else word
-
-
-def _format_command(words: Sequence[str]) -> str:
-    return printable(shlex.join(without_folders(word) for word in words).replace("\n", " "))
 
 
 def _header(card: Card) -> str:

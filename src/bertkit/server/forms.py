@@ -161,10 +161,11 @@ def _page(
     failure: ServerError | None,
 ) -> bytes:
     forms = {each: FORMS[each] for each in list_forms(model)}
+    address = f"http://{call.headers.get('host', 'localhost')}"  # that the browser used
     examples = (
         {}
         if name is None or failure
-        else write_examples(_address(call), model.name, name, fields, key=call.service.keys.needed)
+        else write_examples(address, model.name, name, fields, key=call.service.keys.needed)
     )
     mask = model.pipeline.tokenizer.id_to_token(model.pipeline.tokenizer.mask_id) if model.fills else ""
     return render(
@@ -220,8 +221,3 @@ def _python_arguments(name: str, body: Mapping[str, Any]) -> str:
     if name == ZERO_SHOT:
         return f"{inputs!r}, candidate_labels={body['parameters']['candidate_labels']!r}"
     return repr(inputs)
-
-
-def _address(call: Call) -> str:
-    """The address that the browser used."""
-    return f"http://{call.headers.get('host', 'localhost')}"

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from bertkit.inference.fill import Filling
 from bertkit.server import abilities
 from bertkit.server.abilities import LabelScore
 from bertkit.server.activations import Activation
@@ -47,7 +46,13 @@ async def fill_mask(call: Call, request: FillRequest) -> object:
     if parameters.targets == []:
         raise empty("parameters.targets")
     masks = await abilities.fill_masks(call, model, text, parameters.top_k or 5, parameters.targets)
-    lists = [_candidates(mask) for mask in masks]
+    lists = [
+        [
+            {"score": each.probability, "token": each.token, "token_str": each.word, "sequence": each.text}
+            for each in mask
+        ]
+        for mask in masks
+    ]
     return lists[0] if len(lists) == 1 else lists
 
 
@@ -226,12 +231,6 @@ def find_task(model: ServedModel, body: Mapping[str, Any]) -> str:
 def label_records(labels: list[LabelScore]) -> list[dict[str, object]]:
     """Labels as the clients expect them; ``predicted`` says which ones the model gives to the text."""
     return [each._asdict() for each in labels]
-
-
-def _candidates(mask: list[Filling]) -> list[dict[str, object]]:
-    return [
-        {"score": each.probability, "token": each.token, "token_str": each.word, "sequence": each.text} for each in mask
-    ]
 
 
 def _answers(prediction: SpanPrediction) -> list[dict[str, object]]:

@@ -36,7 +36,9 @@ class Bodies:
     async def read(self, headers: Mapping[str, str], receive: Receive, *, accepted: tuple[str, ...]) -> bytes:
         """The whole body, of a content type that is ``accepted``; the caller calls ``release`` with its length."""
         check_content_type(headers, accepted)
-        _check_length(headers.get("content-length"), self._limits.body_bytes)
+        declared = headers.get("content-length", "")
+        if declared.isdecimal() and int(declared) > self._limits.body_bytes:  # before it is read
+            raise _too_large(self._limits.body_bytes)
         parts: list[bytes] = []
         size = 0
         try:
@@ -112,18 +114,8 @@ def _explain(error: Exception, record: type[Any]) -> ServerError:
     if match := _UNKNOWN_FIELD.search(text) or _MISSING_FIELD.search(text):
         field = f"{field}.{match[1]}" if field else match[1]
         if "unknown" in text:
-            text += did_you_mean(match[1], _fields(record))
+            text += did_you_mean(match[1], getattr(record, "__struct_encode_fields__", ()))
     return invalid(f"{field}: {text}" if field else text, field)
-
-
-def _fields(record: type[Any]) -> tuple[str, ...]:
-    return getattr(record, "__struct_encode_fields__", ())
-
-
-def _check_length(declared: str | None, limit: int) -> None:
-    """Refuse a body before it is read if its declared length is too large."""
-    if declared is not None and declared.isdecimal() and int(declared) > limit:
-        raise _too_large(limit)
 
 
 def _too_large(limit: int) -> ServerError:
