@@ -8,7 +8,16 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 
-from bertkit.report.card import Card, without_folders, write_card
+from bertkit.report.card import (
+    Card,
+    base_name,
+    changed_settings,
+    command_of,
+    source_row,
+    without_folders,
+    write_card,
+)
+from bertkit.training.optimizer import OptimizerConfig
 
 CARD = Card(
     title='files:my "best": reviews.csv',
@@ -64,3 +73,27 @@ def test_an_undefined_score_is_a_word_in_the_table_and_not_in_the_header() -> No
 )
 def test_folders_of_absolute_paths_are_left_out(word: str, written: str) -> None:
     assert without_folders(word) == written
+
+
+def test_changed_settings_are_those_that_differ_from_the_defaults() -> None:
+    default = OptimizerConfig()
+    assert changed_settings(default, default) == []
+    assert changed_settings(replace(default, lr=0.125, beta2=0.5), default) == [("lr", "0.125"), ("beta2", "0.5")]
+
+
+@pytest.mark.parametrize(
+    ("program", "name"),
+    [("/usr/lib/bertkit/cli/main.py", "bertkit"), ("/x/__main__.py", "bertkit"), ("/x/train.py", "train.py")],
+)
+def test_command_names_the_program_without_its_folder(program: str, name: str) -> None:
+    assert command_of({"command": [program, "finetune", "a.csv"]}) == [name, "finetune", "a.csv"]
+
+
+def test_row_of_a_data_file() -> None:
+    file = {"file": "a.csv", "bytes": 1234, "sha256": "0f" * 32}
+    assert source_row(file, "train: ") == ("train: a.csv", 1234, "0f" * 32)
+
+
+def test_base_model_is_named_after_its_run_or_folder(tmp_path: Path) -> None:
+    assert base_name(tmp_path / "my-run" / "model") == "my-run"
+    assert base_name(tmp_path / "bert-base-uncased") == "bert-base-uncased"

@@ -15,11 +15,25 @@ from tests.tiny_bert import make_encoder, make_tokenizer
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.inference.pipeline import load
 from bertkit.model import Model
-from bertkit.server.huggingface import find_task
+from bertkit.server.huggingface import find_task, list_entities
 from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
-from bertkit.task_types import QuestionAnsweringTask, SimilarityTask, SpanExample
+from bertkit.task_types import (
+    NamedEntity,
+    QuestionAnsweringTask,
+    SimilarityTask,
+    SpanExample,
+    TagExample,
+    TagPrediction,
+)
+
+EXAMPLE = TagExample("1", ("Ann", "ran", "home"), source="Ann  ran home")
+PREDICTION = TagPrediction(
+    ("B-PER", "O", "B-LOC"),
+    (0.9, 0.8, 0.7),
+    (NamedEntity("PER", "Ann", 0, 3, 0.9), NamedEntity("LOC", "home", 9, 13, 0.7)),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -378,3 +392,15 @@ def test_an_endpoint_of_one_model_has_its_health_and_info(server: Server) -> Non
     assert get(server, "/models/words/health").status_code == 200
     assert get(server, "/models/none/health").status_code == 404
     assert get(server, "/models/words/info").json()["model_id"] == "words"
+
+
+def test_groups_are_entities() -> None:
+    found = list_entities(EXAMPLE, PREDICTION, "simple", None)
+    assert found[0] == {"entity_group": "PER", "score": 0.9, "word": "Ann", "start": 0, "end": 3}
+    assert [each["entity_group"] for each in list_entities(EXAMPLE, PREDICTION, "max", ["PER"])] == ["LOC"]
+
+
+def test_without_groups_each_word_has_its_tag() -> None:
+    found = list_entities(EXAMPLE, PREDICTION, "none", None)
+    assert [(each["entity"], each["index"], each["start"]) for each in found] == [("B-PER", 1, 0), ("B-LOC", 3, 9)]
+    assert len(list_entities(EXAMPLE, PREDICTION, "none", [])) == 3

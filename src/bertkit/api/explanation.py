@@ -10,8 +10,8 @@ from bertkit.inference.pipeline import load
 from bertkit.inference.saliency import Saliency
 from bertkit.inference.saliency import explain as explain_prediction
 from bertkit.options.explanation import AttentionOptions, ExplainOptions
+from bertkit.report.card import base_name
 from bertkit.report.explanation_pages import describe_truncation, render_attention, render_saliency
-from bertkit.report.run_card import base_name
 from bertkit.storage.atomic import write_text
 from bertkit.storage.outputs import check_output, locked_output
 

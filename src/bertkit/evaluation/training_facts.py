@@ -14,7 +14,7 @@ from bertkit.escaping import to_html
 from bertkit.evaluation.alternatives import read_finished_run, read_record
 from bertkit.evaluation.html_tables import html_table
 from bertkit.finetuning.results import FinetuneResult
-from bertkit.report.run_card import command_of
+from bertkit.report.card import command_of
 from bertkit.scores import format_score
 
 _ALWAYS_SHOWN = (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult
-from bertkit.report.card import Card
-from bertkit.report.run_card import base_name, changed_settings, command_of, source_row, write_run_card
+from bertkit.report.card import Card, base_name, changed_settings, command_of, source_row, write_run_card
 from bertkit.runs import RunFolder, read_run
 
 

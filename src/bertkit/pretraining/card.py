@@ -11,8 +11,7 @@ from bertkit.data.shards import read_manifest
 from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.pretraining.defaults import default_pretraining_task
 from bertkit.pretraining.record import PretrainRun
-from bertkit.report.card import Card
-from bertkit.report.run_card import base_name, changed_settings, command_of, source_row, write_run_card
+from bertkit.report.card import Card, base_name, changed_settings, command_of, source_row, write_run_card
 from bertkit.runs import RunFolder, read_run
 
 _SHAPE = {

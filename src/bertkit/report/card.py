@@ -6,12 +6,19 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from bertkit import config
 from bertkit.escaping import printable, to_json, to_markdown
 from bertkit.report.tables import markdown_table
+from bertkit.runs import RunFolder
 from bertkit.scores import is_defined
+from bertkit.storage.atomic import write_text
 
 Row = Sequence[object]
+
+_PATHS = ("model", "output", "data", "mix", "from_model", "also_evaluate")
+"""Settings that are or name paths: the command has them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,3 +91,36 @@ def _model_index(card: Card, values: Mapping[str, float]) -> dict[str, object]:
         "dataset": {"name": card.title, "type": card.title},
         "metrics": [{"type": name, "value": round(value, 6)} for name, value in values.items()],
     }
+
+
+def write_run_card(folder: RunFolder, card: Card) -> None:
+    """Write the card as README.md of the model. It has no checksum, so that it may be edited by hand."""
+    write_text(folder.model / "README.md", write_card(card))
+
+
+def source_row(file: Mapping[str, Any], prefix: str = "") -> tuple[str, int, str]:
+    """The row of one data file: name, bytes and SHA-256."""
+    return f"{prefix}{file['file']}", file["bytes"], file["sha256"]
+
+
+def command_of(record: Mapping[str, Any]) -> list[str]:
+    """The command that made a run, from its record."""
+    program, *arguments = record["command"]
+    name = "bertkit" if Path(program).name in ("main.py", "__main__.py") else Path(program).name
+    return [name, *arguments]
+
+
+def changed_settings(run: object, default: object) -> list[tuple[str, str]]:
+    """Paths and values of the settings in which ``run`` differs from ``default``."""
+    defaults = {each.path: each.value for each in config.settings_of(config.to_json(default), "")}
+    return [
+        (each.path, without_folders(str(each.value)))
+        for each in config.settings_of(config.to_json(run), "")
+        if each.path.partition(".")[0] not in _PATHS and defaults.get(each.path, ()) != each.value
+    ]
+
+
+def base_name(model: Path) -> str:
+    """The name of a model folder; for ``model/`` of a run folder, the name of the run."""
+    path = model.resolve()
+    return path.parent.name if path.name == "model" else path.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -28,13 +28,13 @@ from bertkit.server.records import (
     TagRequest,
     ZeroShotRequest,
 )
-from bertkit.server.tags import list_entities
 from bertkit.server.token_ids import read_ids
 from bertkit.server.zero_shot import can_infer, classify_zero_shot
-from bertkit.task_types import SpanPrediction
+from bertkit.task_types import SpanPrediction, TagExample, TagPrediction
 
 SIMILARITY, ZERO_SHOT = "sentence-similarity", "zero-shot-classification"
 _FIRST_VERSION_WITH_LIST = (1, 2)
+_OUTSIDE = "O"
 _CLIENT = re.compile(r"hf_hub/(\d+)\.(\d+)")
 
 
@@ -231,6 +231,29 @@ def find_task(model: ServedModel, body: Mapping[str, Any]) -> str:
 def label_records(labels: list[LabelScore]) -> list[dict[str, object]]:
     """Labels as the clients expect them; ``predicted`` says which ones the model gives to the text."""
     return [each._asdict() for each in labels]
+
+
+def list_entities(
+    example: TagExample, prediction: TagPrediction, strategy: str, ignored: Sequence[str] | None
+) -> list[dict[str, object]]:
+    """Entities with their characters in the text; with the strategy ``none`` each word with its tag.
+
+    ``ignored`` are tags or types that are left out, by default "O". Words have one tag each here, that of their first
+    token, so all other strategies give the same.
+    """
+    left_out = {_OUTSIDE} if ignored is None else set(ignored)
+    if strategy != "none":
+        return [
+            {"entity_group": each.type, "score": each.score, "word": each.text, "start": each.start, "end": each.end}
+            for each in prediction.entities
+            if each.type not in left_out
+        ]
+    words = zip(example.words, example.places, prediction.label, prediction.probabilities, strict=True)
+    return [
+        {"entity": tag, "score": score, "index": number, "word": word, "start": start, "end": end}
+        for number, (word, (start, end), tag, score) in enumerate(words, start=1)
+        if tag not in left_out
+    ]
 
 
 def _answers(prediction: SpanPrediction) -> list[dict[str, object]]:
