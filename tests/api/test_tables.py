@@ -77,8 +77,9 @@ def test_a_report_on_a_table_in_memory_names_no_temporary_file(
 
 
 def test_an_error_about_a_table_names_the_parameter(workspace: Path, tmp_path: Path) -> None:
-    with pytest.raises(BertkitError, match=r"^input, line 2: the text is empty") as raised:
-        bertkit.embed(workspace / "run", frame(text=["a", " "]), output=tmp_path / "v.npy", progress="quiet")
+    table = frame(text=["a", ["b"]])
+    with pytest.raises(BertkitError, match=r'^input, line 2: "text" is \["b"\], not a text') as raised:
+        bertkit.embed(workspace / "run", table, text="text", output=tmp_path / "v.npy", progress="quiet")
     assert raised.value.exit_code == BAD_DATA
 
 

@@ -95,7 +95,9 @@ def test_a_text_that_is_empty_or_no_text_is_an_error(pipeline: Pipeline, texts: 
 
 
 def test_an_empty_text_is_named(pipeline: Pipeline) -> None:
-    with pytest.raises(BertkitError, match=r"^texts\[1\] is empty: an empty text has no vector. Leave it out.$"):
+    with pytest.raises(
+        BertkitError, match=r"^texts\[1\] is empty: the vector of an empty text says nothing. Leave it out.$"
+    ):
         pipeline.embed(["river", ""])
 
 
