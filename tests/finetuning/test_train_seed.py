@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +14,14 @@ from torch import Tensor
 import bertkit
 from bertkit.encoders.bert import tiny
 from bertkit.errors import BertkitError
-from bertkit.finetuning.results import SeedResult
+from bertkit.finetuning import train_seed
+from bertkit.finetuning.results import SeedResult, read_seeds
 from bertkit.finetuning.train_seed import layer_lr_scales
+from bertkit.machine.interrupts import Interrupted
 from bertkit.model import Model
 from bertkit.objectives.sequence_classification import SequenceClassification
+from bertkit.runs import RunFolder
+from bertkit.training.fit import Step, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer, set_lr
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -105,3 +112,18 @@ def test_the_model_of_the_best_seed_is_kept(table: Path, model: Path, tmp_path: 
 def test_a_language_model_needs_a_left_to_right_encoder(table: Path, model: Path, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="lm_loss_weight is for a model that is trained and reads from left to"):
         train(table, model, tmp_path / "run", 1e-3, set=["lm_loss_weight=0.5"])
+
+
+def test_a_signal_in_the_last_step_of_a_seed_keeps_the_seed(
+    table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fit_with_a_signal(state: Any, source: Any, plan: Any) -> Iterator[Step]:
+        for step in fit(state, source, plan):
+            if step.step == plan.total_steps:
+                os.kill(os.getpid(), signal.SIGTERM)
+            yield step
+
+    monkeypatch.setattr(train_seed, "fit", fit_with_a_signal)
+    with pytest.raises(Interrupted, match="stopped in seed 1; 1 finished seed is kept"):
+        bertkit.finetune(table, model=model, output=tmp_path / "run", seeds=2, **QUICK)
+    assert [result.seed for result in read_seeds(RunFolder(tmp_path / "run"))] == [0]

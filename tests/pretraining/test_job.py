@@ -134,3 +134,9 @@ def test_what_cannot_start_from_counts_is_said(run: PretrainRun) -> None:
     _, second = build_job(replace(asked, encoder=replace(encoder_of(asked), num_heads=1))).notes
     assert second == "no head starts by looking at neighbouring tokens: 1 heads in a width of 12 do not fit"
     assert build_job(run).notes == []
+
+
+def test_a_share_without_a_step_is_reported(run: PretrainRun) -> None:
+    (note,) = build_job(replace(run, long_share=0.05)).notes
+    assert note == "no step has rows of 41 tokens: long_share 0.05 of 10 steps is less than one"
+    assert build_job(replace(run, long_share=0.1)).notes == []

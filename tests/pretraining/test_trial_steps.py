@@ -15,7 +15,13 @@ from bertkit.training.fit import Step, fit
 def test_a_run_without_steps_gets_enough_for_each_phase(run: PretrainRun) -> None:
     long = with_enough_steps(replace(run, steps=None))
     assert long.steps == 1_000_000
-    assert replace(long, steps=10) == run
+    assert replace(long, steps=10, long_share=run.long_share) == run
+
+
+def test_a_share_of_less_than_one_step_is_timed(run: PretrainRun) -> None:
+    short, long = measure_phases(replace(run, long_share=1e-9), 0.0)
+    assert short > 0
+    assert long > 0
 
 
 def test_the_time_of_a_step_is_the_mean_over_phases(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,5 +61,5 @@ def test_a_brief_training_has_steps_and_an_evaluation_in_each_phase(
     monkeypatch.setattr(trial_steps, "fit", log_steps)
     monkeypatch.setattr(trial_steps, "measure_losses", lambda job, phase: measured.append(phase.source.seq_length))
     train_briefly(with_enough_steps(run), 2)
-    assert steps == [(13, 1), (13, 2), (41, 700_001), (41, 700_002)]
+    assert steps == [(13, 1), (13, 2), (41, 500_001), (41, 500_002)]
     assert measured == [13, 41]

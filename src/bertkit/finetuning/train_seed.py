@@ -69,10 +69,12 @@ def train_seed(
 ) -> SeedResult:
     """Train with ``seed`` and save the result, and the model if no earlier seed is better.
 
-    Raises Interrupted at the first step after Ctrl-C or SIGTERM; nothing of this seed is kept then.
+    Raises Interrupted after Ctrl-C or SIGTERM, before the next step; nothing of this seed is kept then. A seed in its
+    last step is finished.
     """
     begin = time.monotonic()
     run = data.run
+    _stop_if_requested(interrupts, run, seed)
     folder.delete_records(lambda record: record.get("seed") == seed)  # left by an earlier start that was interrupted
     torch.manual_seed(seed)
     model = build_finetuning_model(run, data.model_folder).to(default_device())
@@ -94,12 +96,9 @@ def train_seed(
             found = _score_dev(data, predictor, progress)
             folder.log({"kind": "dev", "seed": seed, "step": step.step, **found.scores})
             selection.add(found, trained)
-        if interrupts.requested:
+        if interrupts.requested and step.step < steps:
             progress.finish()
-            finished = seed - run.first_seed
-            kept = f"{count_of(finished, 'finished seed')} {verb_of(finished, 'is', 'are')} kept"
-            message = f"stopped in seed {seed}; {kept}. Continue with the same command."
-            raise Interrupted(interrupts.requested, message)
+            _stop_if_requested(interrupts, run, seed)
     progress.finish()
     selection.restore(trained)
     best = selection.best
@@ -115,6 +114,15 @@ def train_seed(
     progress.say(f"seed {seed}: {format_scores(result.scores)} (epoch {result.best_epoch} of {run.epochs})")
     _save(data, model, best.task, folder, result)
     return result
+
+
+def _stop_if_requested(interrupts: Interrupts, run: FinetuneRun, seed: int) -> None:
+    """Raise Interrupted if a signal has arrived."""
+    if interrupts.requested:
+        finished = seed - run.first_seed
+        kept = f"{count_of(finished, 'finished seed')} {verb_of(finished, 'is', 'are')} kept"
+        message = f"stopped in seed {seed}; {kept}. Continue with the same command."
+        raise Interrupted(interrupts.requested, message)
 
 
 def _plan(run: FinetuneRun, seed: int, *, steps: int) -> Plan:

@@ -15,7 +15,7 @@ from bertkit.data.cooccurrence import LEAST_TOKENS
 from bertkit.data.mixture import Mixture
 from bertkit.encoder_types import context_of
 from bertkit.encoder_types.architectures import spec_of_config
-from bertkit.errors import usage_error
+from bertkit.errors import count_of, usage_error
 from bertkit.machine.device import default_device
 from bertkit.machine.energy import EnergyMeter
 from bertkit.model import Model
@@ -144,11 +144,20 @@ def build_job(
         identity=run_identity(run),
         notes=[
             *notes,
+            *_list_missing_long_rows(run, phases[-1]),
             *_list_without_heldout(data.heldout),
             *_count_compared(run, group.size),
             *_list_random_values(run, data.train),
         ],
     )
+
+
+def _list_missing_long_rows(run: PretrainRun, last: Phase) -> list[str]:
+    """What to tell the user if the share of the long rows is less than one step."""
+    if run.long_seq_length is None or last.first < last.until:
+        return []
+    share = f"long_share {run.long_share:g} of {count_of(run.steps or 0, 'step')}"
+    return [f"no step has rows of {run.long_seq_length} tokens: {share} is less than one"]
 
 
 def _list_without_heldout(heldout: Mixture) -> list[str]:

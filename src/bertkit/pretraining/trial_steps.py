@@ -14,8 +14,11 @@ _ENOUGH_STEPS = 1_000_000
 
 
 def with_enough_steps(run: PretrainRun) -> PretrainRun:
-    """The same run, long enough for trial steps in every phase; all of them train all weights."""
-    return dataclasses.replace(run, steps=_ENOUGH_STEPS, head_share=0.0)
+    """The same run, long enough for trial steps in every phase; all of them train all weights.
+
+    Long rows have half of the steps: of a very small ``long_share`` even a million would leave none.
+    """
+    return dataclasses.replace(run, steps=_ENOUGH_STEPS, long_share=0.5, head_share=0.0)
 
 
 def measure_step(run: PretrainRun, seconds: float) -> float:
