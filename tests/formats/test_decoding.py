@@ -35,7 +35,7 @@ def test_bad_bytes_are_replaced_and_counted() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"\xff\xfea\0", "is UTF-16. Convert it"),
+        (b"\xff\xfea\0", "is in UTF-16. Save it as UTF-8: iconv"),
         (b"\x1f\x8b\x08", "is compressed by gzip"),
         (b"a\0b\0c\0d\0", "looks like UTF-16 or binary data: 4 of 8 bytes are zero"),
     ],

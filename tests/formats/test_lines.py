@@ -52,10 +52,16 @@ def test_json_may_be_one_long_line_and_other_files_not(suffix: str, tmp_path: Pa
         Table(tmp_path / f"t.jsonl{suffix}")
 
 
-def test_a_truncated_gzip_is_an_error(tmp_path: Path) -> None:
-    data = gzip.compress(HEADER + b"".join(b"%d,text,a\n" % (row * 7919) for row in range(5000)))
-    with pytest.raises(BertkitError, match=r"t.csv.gz, line .*: cannot be read"):
-        read(tmp_path / "t.csv.gz", data[: len(data) // 2])
+COMPRESS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_a_table_may_be_compressed_and_a_truncated_one_is_an_error(suffix: str, tmp_path: Path) -> None:
+    rows = [(f"{row * 7919}", "text", "a") for row in range(5000)]
+    data = COMPRESS[suffix](HEADER + "".join(",".join(row) + "\n" for row in rows).encode())
+    assert read(tmp_path / f"t.csv{suffix}", data) == rows
+    with pytest.raises(BertkitError, match=rf"t.csv{suffix} is damaged or cut off"):
+        read(tmp_path / f"t.csv{suffix}", data[: len(data) // 2])
 
 
 @pytest.mark.parametrize(
@@ -63,14 +69,14 @@ def test_a_truncated_gzip_is_an_error(tmp_path: Path) -> None:
     [
         (
             b"PK\x03\x04\x14\x00\x06\x00",
-            "another zip file. Let its name end with .xlsx, or save",
+            "t.csv is a zip archive. Unpack it, or let its name end in .xlsx",
         ),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "t.csv is an old Excel workbook. Save it as CSV"),
-        (b"PAR1\x15\x04", "t.csv is a Parquet file. Let its name end with .parquet"),
-        (gzip.compress(HEADER, mtime=0), "t.csv is compressed by gzip. Let its name end with .gz"),
-        (bz2.compress(HEADER), "t.csv is compressed by bzip2. Unpack it, or compress it by gzip"),
-        (lzma.compress(HEADER), "t.csv is compressed by xz. Unpack it"),
-        (zstandard.compress(HEADER), "t.csv is compressed by zstd. Unpack it"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "t.csv is an old Office document. Save it as text or CSV"),
+        (b"PAR1\x15\x04", "t.csv is a Parquet file. Let its name end in .parquet"),
+        (gzip.compress(HEADER, mtime=0), "t.csv is compressed by gzip. Let its name end in .gz"),
+        (bz2.compress(HEADER), "t.csv is compressed by bzip2. Let its name end in .bz2"),
+        (lzma.compress(HEADER), "t.csv is compressed by xz. Let its name end in .xz"),
+        (zstandard.compress(HEADER), "t.csv is compressed by zstd. Let its name end in .zst"),
         ("id,text,label\n".encode("utf-16"), "t.csv is in UTF-16. Save it as UTF-8"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +23,7 @@ from bertkit.inference.search import Neighbour, add_texts
 from bertkit.inference.search import search as search_vectors
 from bertkit.inference.text_column import TextColumn, open_text_column
 from bertkit.options.embedding import EmbedOptions, SearchOptions
-from bertkit.options.inputs import STREAM, stdin_bytes
+from bertkit.options.inputs import STREAM, read_stdin
 from bertkit.options.job import AnyPath
 from bertkit.report.progress import Progress
 from bertkit.results import Results
@@ -78,7 +77,7 @@ def _as_file(input: Path) -> Iterator[Path]:
     with TemporaryDirectory(prefix=TEMPORARY) as folder:
         path = Path(folder) / "stdin.txt"
         with path.open("wb") as file:
-            shutil.copyfileobj(stdin_bytes(), file)
+            file.writelines(read_stdin())
         with errors_about(path, "stdin"):
             yield path
 

@@ -25,6 +25,7 @@ from safetensors.numpy import save
 from bertkit import config
 from bertkit.contracts import SubwordTokenizer
 from bertkit.errors import count_of, data_error
+from bertkit.formats.compression import COMPRESSIONS
 from bertkit.results import Result
 from bertkit.storage.atomic import write_file
 from bertkit.storage.checksums import read_checked, require_format, sha256_of, write_checked
@@ -39,7 +40,7 @@ FORMAT = 2
 TokenIds = NDArray[np.integer]
 """(N,) ids of tokens; uint16 in shards whose vocabulary has at most 65,536 entries, else uint32."""
 
-_TEXTS = (".txt", ".jsonl", ".parquet", ".gz", ".zst")
+_TEXTS = (".txt", ".jsonl", ".parquet", *COMPRESSIONS)
 """Suffixes of files that are prepared, and are not shards."""
 
 _MOST_UNKNOWN = 0.25

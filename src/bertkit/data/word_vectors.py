@@ -37,7 +37,7 @@ class WordVectors:
 
 
 def read_vectors(path: Path, words: Sequence[str]) -> WordVectors:
-    """The vectors of ``words`` from a text file, plain or ``.gz``; if a word occurs twice, its first line counts.
+    """The vectors of ``words`` from a text file, plain or compressed; if a word occurs twice, its first line counts.
 
     The first line may have the number of words and of values, as word2vec and fastText write it.
     Raises a data error with the number of the line if that has fewer values than the first, or if a value is not a

@@ -7,7 +7,7 @@ import gzip
 import lzma
 import math
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,7 +37,7 @@ class ByteStream:
         self.path = path
         self.position = 0
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Generator[bytes, None, None]:
         decompress = _DECOMPRESSORS.get(self.path.suffix.lower(), _plain)
         unpacked = 0
         try:
@@ -50,8 +50,9 @@ class ByteStream:
                     self.position = file.tell()
                     yield block
         except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
-            cause = getattr(error, "strerror", None) or error
-            raise data_error(f"{self.path} cannot be read, or is damaged or cut off: {cause}.") from error
+            cause = getattr(error, "strerror", None)
+            problem = f"cannot be read: {cause}" if cause else f"is damaged or cut off: {error}"
+            raise data_error(f"{self.path} {problem}.") from error
 
 
 def suffix_of(path: Path) -> str:

@@ -9,22 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from bertkit.errors import BertkitError, data_error
-from bertkit.formats.encodings import advise_on_conversion
+from bertkit.formats.encodings import advise_on_conversion, refuse_other_formats
 
 BadBytes = Literal["error", "replace"]
 
-_SIGNATURES = {
-    codecs.BOM_UTF16_LE: "UTF-16. Convert it: iconv -f UTF-16 -t UTF-8",
-    codecs.BOM_UTF16_BE: "UTF-16. Convert it: iconv -f UTF-16 -t UTF-8",
-    b"\x1f\x8b": "compressed by gzip. Let its name end in .gz",
-    b"\x28\xb5\x2f\xfd": "compressed by zstd. Let its name end in .zst",
-    b"BZh": "compressed by bzip2. Let its name end in .bz2",
-    b"\xfd7zXZ\x00": "compressed by xz. Let its name end in .xz",
-    b"PK\x03\x04": "a zip archive. Unpack it",
-    b"\xd0\xcf\x11\xe0": "an old Office document. Save it as text",
-    b"PAR1": "Parquet. Let its name end in .parquet",
-    b"%PDF": "a PDF. Extract its text",
-}
 _SAMPLE = 4096
 _REPLACEMENT = "\ufffd"
 
@@ -55,7 +43,7 @@ def decode(
     line, rest = first_line, b""
     for block in _with_end(blocks):
         if not offset and not rest:
-            _refuse_other_formats(path, block)
+            _refuse_binary(path, block)
         data = rest + block
         is_last = not block
         # A carriage return waits for the line feed that may follow it.
@@ -125,10 +113,8 @@ def _not_utf8(place: str, data: bytes, at: int) -> BertkitError:
     )
 
 
-def _refuse_other_formats(path: Path, block: bytes) -> None:
-    for signature, what in _SIGNATURES.items():
-        if block.startswith(signature):
-            raise data_error(f"{path} is {what}.")
+def _refuse_binary(path: Path, block: bytes) -> None:
+    refuse_other_formats(path, block)
     head = block[:_SAMPLE]
     # Half of the bytes of Latin text in UTF-16 are zero; UTF-8 has them only for the character NUL.
     if head.count(0) * 4 > len(head):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
+from pathlib import Path
 
-from bertkit.errors import usage_error
+from bertkit.errors import data_error, usage_error
 
 UTF_8 = "utf-8"
 _UTF_8_NAMES = (UTF_8, "utf-8-sig")
@@ -16,6 +17,20 @@ _MANY_BYTES = re.compile(rb"[\x80-\xff]{4}")
 """Letters beyond ASCII are rarely neighbours in Western languages, and always in Cyrillic or Asian ones."""
 
 _LETTERS = re.compile(r"\w{1,20}")
+
+_SIGNATURES = {
+    codecs.BOM_UTF16_LE: "in UTF-16. Save it as UTF-8: iconv -f UTF-16 -t UTF-8",
+    codecs.BOM_UTF16_BE: "in UTF-16. Save it as UTF-8: iconv -f UTF-16 -t UTF-8",
+    b"\x1f\x8b": "compressed by gzip. Let its name end in .gz",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd. Let its name end in .zst",
+    b"BZh": "compressed by bzip2. Let its name end in .bz2",
+    b"\xfd7zXZ\x00": "compressed by xz. Let its name end in .xz",
+    b"PK\x03\x04": "a zip archive. Unpack it, or let its name end in .xlsx if it is a workbook",
+    b"\xd0\xcf\x11\xe0": "an old Office document. Save it as text or CSV in UTF-8",
+    b"PAR1": "a Parquet file. Let its name end in .parquet",
+    b"%PDF": "a PDF. Save it as text or CSV in UTF-8",
+}
+"""The first bytes of files that are often mistaken for text, and what to do with them."""
 
 
 def check_encoding(name: str) -> str:
@@ -32,6 +47,13 @@ def check_encoding(name: str) -> str:
     except (LookupError, ValueError) as error:
         raise usage_error(f"no encoding is called {name}. Give one such as cp1252, cp1251 or shift_jis.") from error
     raise usage_error(f"--encoding {name} is not supported. Convert the file: iconv -f {name} -t UTF-8")
+
+
+def refuse_other_formats(path: Path, start: bytes) -> None:
+    """Raise a data error if a file that begins with ``start`` is none of text."""
+    for signature, what in _SIGNATURES.items():
+        if start.startswith(signature):
+            raise data_error(f"{path} is {what}.")
 
 
 def guess_encoding(content: bytes, at: int) -> tuple[str, str] | None:

@@ -1,38 +1,20 @@
-"""Lines of a UTF-8 text file, plain or ``.gz``, or of a workbook, each checked before it is used."""
+"""Lines of a UTF-8 text file, plain or compressed, or of a workbook, each checked before it is used."""
 
 from __future__ import annotations
 
-import gzip
 import math
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from io import BufferedIOBase
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
 
 from bertkit.errors import BertkitError, data_error
-from bertkit.formats.compression import expansion_error, most_unpacked, suffix_of
-from bertkit.formats.encodings import UTF_8, advise_on_conversion, guess_encoding
+from bertkit.formats.compression import ByteStream, suffix_of
+from bertkit.formats.encodings import UTF_8, advise_on_conversion, guess_encoding, refuse_other_formats
 from bertkit.formats.workbooks import is_workbook, workbook_lines
 
 _LONGEST_LINE = 16_000_000
 """Bytes; a file without line ends is refused before it fills the memory."""
-
-_OTHER_FORMATS = (
-    (b"PK\x03\x04", "an Excel workbook or another zip file. Let its name end with .xlsx, or save it as CSV in UTF-8"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook. Save it as CSV in UTF-8"),
-    (b"PAR1", "a Parquet file. Let its name end with .parquet"),
-    (b"\x1f\x8b", "compressed by gzip. Let its name end with .gz"),
-    (b"\x28\xb5\x2f\xfd", "compressed by zstd. Unpack it, or compress it by gzip"),
-    (b"BZh", "compressed by bzip2. Unpack it, or compress it by gzip"),
-    (b"\xfd7zXZ\x00", "compressed by xz. Unpack it, or compress it by gzip"),
-    (b"%PDF", "a PDF. Save its table as CSV in UTF-8"),
-    (b"\xff\xfe", "in UTF-16. Save it as UTF-8"),
-    (b"\xfe\xff", "in UTF-16. Save it as UTF-8"),
-)
-"""The first bytes of files that are often mistaken for text, and what to do with them."""
-
 
 _WITHOUT_LINES = (".json", ".parquet", ".arrow")
 
@@ -54,14 +36,10 @@ def open_lines(path: Path, encoding: str | None = None) -> Iterator[Iterator[str
     ``encoding`` is what the user may name; None is UTF-8 in a command without that option.
     Only a line feed ends a line: U+2028 and the like are characters of the text.
     """
-    try:
-        file: BufferedIOBase = gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # noqa: SIM115
-    except FileNotFoundError as error:
-        raise data_error(f"{path} does not exist.") from error
-    except OSError as error:
-        raise data_error(f"{path} cannot be read: {error.strerror}.") from error
-    with file:
-        yield decode_lines(path, file, encoding)
+    if not path.exists():
+        raise data_error(f"{path} does not exist.")
+    with closing(iter(ByteStream(path))) as blocks:
+        yield decode_lines(path, blocks, encoding)
 
 
 class Lines:
@@ -113,27 +91,26 @@ def _all_lines(path: Path, encoding: str | None) -> Iterator[str]:
         yield from lines
 
 
-def decode_lines(path: Path, file: BufferedIOBase, encoding: str | None = None) -> Iterator[str]:
-    """The lines of an open ``file``, each read when it is asked for; ``path`` names it in errors."""
-    number = size = 0
-    try:
-        most = most_unpacked(path) if isinstance(file, gzip.GzipFile) else math.inf
-        longest = most + 1 if suffix_of(path) == ".json" else _LONGEST_LINE  # JSON is read as a whole anyway
-        while line := file.readline(-1 if longest == math.inf else int(longest)):
-            number, size = number + 1, size + len(line)
-            if size > most:
-                raise expansion_error(path)
-            if len(line) == longest:
-                raise data_error(f"{at_line(path, number)}: more than {longest:,} bytes without a line end.")
-            yield _decode(path, number, line, encoding)
-    except (OSError, EOFError, zlib.error) as error:
-        raise data_error(f"{at_line(path, number + 1)}: cannot be read ({error}). The file is damaged.") from error
+def decode_lines(path: Path, blocks: Iterable[bytes], encoding: str | None = None) -> Iterator[str]:
+    """The lines of ``blocks``, which are read when they are needed; ``path`` names their file in errors."""
+    longest = math.inf if suffix_of(path) == ".json" else _LONGEST_LINE  # JSON is read as a whole anyway
+    number, held, size = 1, list[bytes](), 0
+    for block in blocks:
+        first, *others = block.split(b"\n")
+        held.append(first)
+        size += len(first)
+        for line in others:
+            yield _decode(path, number, b"".join([*held, b"\n"]), encoding)
+            number, held, size = number + 1, [line], len(line)
+        if size > longest:
+            raise data_error(f"{at_line(path, number)}: more than {longest:,} bytes without a line end.")
+    if size:
+        yield _decode(path, number, b"".join(held), encoding)
 
 
 def _decode(path: Path, number: int, line: bytes, encoding: str | None) -> str:
-    known = next((kind for start, kind in _OTHER_FORMATS if line.startswith(start)), None) if number == 1 else None
-    if known is not None:
-        raise data_error(f"{path} is {known}.")
+    if number == 1:
+        refuse_other_formats(path, line)
     name = encoding or UTF_8
     try:
         text = line.decode("utf-8-sig" if number == 1 and name == UTF_8 else name)

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from bertkit.errors import usage_error
 from bertkit.formats.arrow import dataset_splits, is_dataset
+from bertkit.formats.compression import COMPRESSIONS
 
 _NAMES = {
     "train": ("train", "training"),
     "dev": ("dev", "validation", "valid", "val", "eval"),
     "test": ("test",),
 }
-_SUFFIXES = r"\.(csv|tsv|txt|json|jsonl|ndjson|parquet|xlsx)(\.gz)?"
+_SUFFIXES = rf"\.(csv|tsv|txt|json|jsonl|ndjson|parquet|xlsx)({'|'.join(map(re.escape, COMPRESSIONS))})?"
 _SHARD = r"(-\d{5}-of-\d{5})?"
 """How Hugging Face names the parts of a table."""
 

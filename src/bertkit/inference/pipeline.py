@@ -25,10 +25,10 @@ from bertkit.inference.fill import Filling, fill
 from bertkit.inference.huggingface_tasks import find_task
 from bertkit.inference.predict import BATCH_SIZE, run_examples, stream
 from bertkit.inference.texts import Text, check_text, check_texts, check_words
-from bertkit.machine.device import Device, use_device
+from bertkit.machine.device import use_device
 from bertkit.model import Model
 from bertkit.options.inputs import DataTable
-from bertkit.options.job import InferencePrecision
+from bertkit.options.job import Device, InferencePrecision
 from bertkit.results import Results
 from bertkit.task_types import (
     Choice,

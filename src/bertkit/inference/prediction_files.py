@@ -25,7 +25,7 @@ from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.predict import BATCHES_IN_A_CHUNK
 from bertkit.inference.prediction_formats import find_writer, names_answers_by_id, write_object
 from bertkit.machine.interrupts import Interrupted, Interrupts
-from bertkit.options.inputs import STREAM, stdin_bytes
+from bertkit.options.inputs import STREAM, read_stdin
 from bertkit.storage.atomic import explain_writing, write_file
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.storage.json_log import format_record, open_log
@@ -163,7 +163,7 @@ def _examples(pipeline: Pipeline, source: Path) -> Iterator[Example]:
     reader = pipeline.task.reader
     if source != STREAM:
         return reader.read(source)
-    lines = enumerate(decode_lines(Path("stdin"), stdin_bytes()), start=1)
+    lines = enumerate(decode_lines(Path("stdin"), read_stdin()), start=1)
     return (reader.read_line(str(number), line.rstrip("\r\n")) for number, line in lines)
 
 

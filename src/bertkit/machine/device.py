@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 
 from bertkit.errors import usage_error
-
-Device = Literal["auto", "cpu", "cuda"]
+from bertkit.options.job import Device
 
 DEVICE = "BERTKIT_DEVICE"
 """Environment variable: the device that models run on."""

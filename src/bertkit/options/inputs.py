@@ -10,14 +10,14 @@ from __future__ import annotations
 import stat
 import sys
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
-from bertkit.errors import usage_error
+from bertkit.errors import data_error, usage_error
 from bertkit.options.job import AnyPath
 from bertkit.ranges import find_note
 from bertkit.storage.locations import (
@@ -34,15 +34,20 @@ STREAM = Path("-")
 """stdin or stdout in place of a file."""
 
 
-def stdin_bytes() -> BufferedIOBase:
-    """What is read from stdin, as bytes: its text depends on the locale, where half a letter becomes another text."""
+_TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".xlsx", ".gz", ".bz2", ".xz", ".zst")
+
+
+def read_stdin() -> Iterator[bytes]:
+    """What has arrived on stdin, as soon as it arrives; as bytes, because its text depends on the locale, where half a
+    letter becomes another text."""
     if sys.stdin is None:  # as Python leaves a stream that was closed before it began
         raise usage_error("the input is -, and standard input is closed. Name a file.")
     assert isinstance(sys.stdin.buffer, BufferedIOBase)
-    return sys.stdin.buffer
-
-
-_TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".xlsx", ".gz")
+    try:
+        while block := sys.stdin.buffer.read1():
+            yield block
+    except OSError as error:
+        raise data_error(f"stdin cannot be read: {error.strerror or error}.") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from bertkit.ranges import check_ranges
 
 AnyPath = Path | str
 ProgressMode = Literal["auto", "plain", "json", "quiet"]
-Precision = Literal["float32", "bfloat16"]
 Device = Literal["auto", "cpu", "cuda"]
 Engine = Literal["local", "ray"]
 InferencePrecision = Literal["float32", "bfloat16", "int8", "auto"]
