@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,9 @@ from bertkit.data.parts import DocumentsPart, LinePart
 from bertkit.data.sources import LineForm, TextChunk
 from bertkit.data.tokenizing import TokenizedBlock, TokenizerFile
 from bertkit.data.unit_worker import UnitWorker, WorkUnit
-from bertkit.data.workers import start_worker, work_all
+from bertkit.data.workers import work_all
 from bertkit.errors import BertkitError
+from bertkit.storage.worker_pool import WorkerPool
 from bertkit.text.wordpiece import train
 
 
@@ -73,16 +75,16 @@ def test_few_units_are_in_memory_at_a_time(tokenizer: TokenizerFile) -> None:
 
 
 def test_a_worker_that_dies_is_an_error(tokenizer: TokenizerFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[workers.Worker] = []
+    pools: list[WorkerPool[Any, Any]] = []
 
-    def start_and_remember(work: UnitWorker) -> workers.Worker:
-        started.append(start_worker(work))
-        return started[-1]
+    def start_and_remember(*arguments: Any, **options: Any) -> WorkerPool[Any, Any]:
+        pools.append(WorkerPool(*arguments, **options))
+        return pools[-1]
 
-    monkeypatch.setattr(workers, "start_worker", start_and_remember)
+    monkeypatch.setattr(workers, "WorkerPool", start_and_remember)
     results = work_all(UNITS, UnitWorker(tokenizer), 2)
     next(results)
-    for worker in started:
+    for worker in pools[0].workers:
         os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(BertkitError, match=r"a worker process died \(exit code -9\)") as caught:
         list(results)

@@ -6,9 +6,7 @@ Independent runs need not wait for each other, as the threads of one run do afte
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack
-from queue import SimpleQueue
+from concurrent.futures import as_completed
 
 from bertkit.errors import BertkitError
 from bertkit.finetuning.record import FinetuneRun
@@ -16,7 +14,8 @@ from bertkit.finetuning.results import FinetuneResult
 from bertkit.finetuning.run import finetune
 from bertkit.machine.device import default_device
 from bertkit.report.progress import Progress
-from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError, count_cores
+from bertkit.storage.subprocess_worker import WorkerDiedError, count_cores
+from bertkit.storage.worker_pool import WorkerPool
 
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
@@ -30,23 +29,8 @@ def finetune_all(runs: Sequence[FinetuneRun], processes: int, name: str, progres
     """The results of ``runs``, of which ``processes`` are computed at a time; ``name`` is shown."""
     progress.start(name, len(runs), "run")
     progress.advance(0)
-    workers = [SubprocessWorker(_finetune, environment=_ONE_THREAD) for _ in range(min(processes, len(runs)))]
-    idle: SimpleQueue[SubprocessWorker[FinetuneRun, FinetuneResult]] = SimpleQueue()
-    for worker in workers:
-        idle.put(worker)
-
-    def call(run: FinetuneRun) -> FinetuneResult:
-        worker = idle.get()
-        try:
-            return worker.call(run)
-        finally:
-            idle.put(worker)
-
-    # The workers are inside: an exception ends them first, and with them the threads that wait for their results.
-    with ThreadPoolExecutor(len(workers)) as threads, ExitStack() as stack:
-        for worker in workers:
-            stack.enter_context(worker)
-        futures = [threads.submit(call, run) for run in runs]
+    with WorkerPool(_finetune, min(processes, len(runs)), environment=_ONE_THREAD) as pool:
+        futures = [pool.submit(run) for run in runs]
         try:
             for number, future in enumerate(as_completed(futures), start=1):
                 future.result()  # raises the error of a process at once, while others still compute

@@ -81,6 +81,10 @@ class SubprocessWorker(Generic[Argument, Result]):
             raise WorkerDiedError(self._process.wait()) from error
         return result
 
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+
     def close(self) -> None:
         """End the process, after the call that it is busy with."""
         with suppress(BrokenPipeError):  # it has died, and call() has reported it
@@ -95,7 +99,7 @@ class SubprocessWorker(Generic[Argument, Result]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            self._process.kill()
+            self.kill()
         self.close()
 
 
