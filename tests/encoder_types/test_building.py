@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import torch
 
 from bertkit.encoder_types.building import enlarge, sketch_encoder
@@ -20,3 +23,16 @@ def test_a_sketch_has_the_shapes_and_no_weights() -> None:
     sketch = sketch_encoder(SPEC, real.config)
     assert all(weight.is_meta for weight in sketch.parameters())
     assert [each.shape for each in sketch.parameters()] == [each.shape for each in real.parameters()]
+
+
+def test_a_sketch_is_built_without_loading_the_compiler_of_torch() -> None:
+    """That takes a second, and more on a slow disk: every pre-training is sketched before it begins."""
+    program = """
+import sys
+from bertkit.encoder_types.building import without_weights
+from bertkit.encoders import elmo, gpt
+with without_weights():
+    gpt.tiny(), elmo.tiny()
+sys.exit("torch._dynamo" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from bertkit import config as records
 from bertkit.checkpoint.model_folder import save_model
+from bertkit.encoder_types.building import without_weights
 from bertkit.encoders.elmo import HDF5_NAMES, Elmo, ElmoConfig
 from bertkit.errors import data_error, usage_error
 from bertkit.model import Model
@@ -80,7 +81,7 @@ def read_options(path: Path | str) -> ElmoConfig:
 
 def load(options: Path | str, weights: Path | str | PublishedArrays) -> Elmo:
     """The network with weights from an HDF5 file, which needs h5py, or from arrays by their published names."""
-    with torch.device("meta"):  # the sizes that the options declare need no memory before the weights have them
+    with without_weights():  # the sizes that the options declare need no memory before the weights have them
         elmo = Elmo(read_options(options))
     with _open(Path(weights)) if isinstance(weights, Path | str) else nullcontext(weights) as arrays:
         state = {name: _read(name, own.shape, arrays) for name, own in elmo.state_dict().items()}

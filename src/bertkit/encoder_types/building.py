@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +15,16 @@ from bertkit.contracts import Encoder
 from bertkit.encoder_types.spec import EncoderSpec
 
 
-def sketch_encoder(spec: EncoderSpec, config: Any) -> Encoder:
-    """An encoder on the meta device: its sizes without its weights."""
+@contextmanager
+def without_weights() -> Iterator[None]:
+    """Modules that are built in this context are on the meta device: they have sizes, and take no memory."""
     with torch.device("meta"), _SkipNormalInit():
+        yield
+
+
+def sketch_encoder(spec: EncoderSpec, config: Any) -> Encoder:
+    """An encoder without its weights."""
+    with without_weights():
         encoder: Encoder = spec.encoder(config)
     return encoder
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-
 from bertkit.encoder_types import Transformer
 from bertkit.encoder_types.architectures import spec_of_config
+from bertkit.encoder_types.building import without_weights
 from bertkit.errors import usage_error
 from bertkit.machine.device import default_device
 from bertkit.machine.memory import total_memory
@@ -27,8 +26,8 @@ intermediate layer, which is four times as wide."""
 
 
 def sketch_model(run: PretrainRun) -> Model:
-    """The model of a run on the meta device: shapes without memory, for counting."""
-    with torch.device("meta"):
+    """The model of a run without its weights, for counting."""
+    with without_weights():
         return build_pretraining_model(run)
 
 

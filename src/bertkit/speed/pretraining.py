@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from bertkit.batch import Batch
 from bertkit.contracts import Objective
+from bertkit.encoder_types.building import without_weights
 from bertkit.encoders.bert import Bert, BertConfig, size
 from bertkit.machine.memory import disable_malloc_trim
 from bertkit.machine.precision import Precision, autocast
@@ -146,7 +147,7 @@ def make_step(model: nn.Module, find_loss: FindLoss, precision: Precision, devic
 
 def count_work(step_size: StepSize, batch: Batch) -> int:
     """The necessary floating-point operations of a step."""
-    with torch.device("meta"):
+    with without_weights():
         model = _build_model(step_size)
     return count_flops(model, batch)
 
