@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.data.parts import DocumentsPart, LinePart, Part, cut_lines_into_parts, group_documents
+from bertkit.data.parts import LinePart, Part, cut_lines_into_parts, group_documents
 from bertkit.data.sources import Boundary, LineForm, ReadOptions, TextChunk, find_line_form, read_chunks
 from bertkit.errors import BertkitError
 
@@ -68,9 +68,9 @@ def documents(parts: Iterable[Part]) -> list[str]:
     ends_inside = False
     for part in parts:
         text = part.read()
-        for number, chunks in groupby(text.chunks, key=attrgetter("number")):
+        for place, (_, chunks) in enumerate(groupby(text.chunks, key=attrgetter("number"))):
             joined = "".join(chunk.text for chunk in chunks)
-            if number == 0 and ends_inside and text.starts_inside:
+            if place == 0 and ends_inside and text.starts_inside:
                 found[-1] += joined
             else:
                 found.append(joined)
@@ -135,11 +135,6 @@ def test_a_file_that_became_shorter_is_an_error(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(BertkitError, match=r"a\.txt cannot be read"):
         LinePart(file, LineForm("file"), "error", 3, 99).read()
-
-
-def test_chunks_of_a_part_are_numbered_from_zero() -> None:
-    text = DocumentsPart(tuple(chunks(1, 2, 1)[1:]), starts_inside=False).read()
-    assert [chunk.number for chunk in text.chunks] == [0, 0, 1]
 
 
 def test_a_byte_order_mark_alone_is_no_document(tmp_path: Path) -> None:

@@ -22,10 +22,10 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shard_writer, "_SHARD_TOKENS", 13)
 
 
-def block(number: int, *sentences: int, key: int = HIGH, unknown: int = 0) -> TokenizedBlock:
-    """A block of document ``number`` with sentences of these lengths, every token of which is ``number``."""
+def block(number: int, *sentences: int, key: int = HIGH, unknown: int = 0) -> tuple[int, TokenizedBlock]:
+    """The number of a document, and a block of it with sentences of these lengths; its tokens are that number."""
     tokens = np.full(sum(sentences), number, dtype=np.uint16)
-    return TokenizedBlock(number, key, tokens, np.array(sentences, dtype=np.int64), unknown)
+    return number, TokenizedBlock(key, tokens, np.array(sentences, dtype=np.int64), unknown)
 
 
 def tokens_of(folder: Path, writer: ShardWriter, split: str) -> list[list[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -25,20 +26,18 @@ def test_sentences_are_encoded_as_if_each_were_alone(tmp_path: Path, tokenizer_f
     chunk = TextChunk(0, text)
     tokenizer = WordPiece.load(tmp_path)
     alone = [ids for sentence in chunk.sentences() if (ids := tokenizer.encode(sentence).ids)]
-    (found,) = ChunkTokenizer(tokenizer_file).tokenize([chunk], 500)
+    ((found,),) = ChunkTokenizer(tokenizer_file).tokenize([chunk], 500)
     assert found.sentence_lengths.tolist() == [len(ids) for ids in alone]
     assert found.tokens.tolist() == [id for ids in alone for id in ids]
     assert found.unknown == sum(ids.count(tokenizer.unk_id) for ids in alone) > 0
-    assert ChunkTokenizer(tokenizer_file).tokenize([TextChunk(0, " \0\n")], 500) == []
+    assert list(ChunkTokenizer(tokenizer_file).tokenize([TextChunk(0, " \0\n")], 500)) == [[]]
 
 
 def test_a_chunk_is_divided_into_blocks_of_sentences(tokenizer_file: TokenizerFile) -> None:
     tokenizer = ChunkTokenizer(tokenizer_file)
     chunks = tuple(TextChunk(number, "Some words. \u200b\n\nMore wor\ufffds! " * 4) for number in (7, 9))
-    whole = tokenizer.tokenize(chunks, 500)
-    parts = tokenizer.tokenize(chunks, 20)
-    assert [each.number for each in whole] == [7, 9]
-    assert len({each.number for each in parts}) == 2 < len(parts)
+    whole, parts = (list(chain(*tokenizer.tokenize(chunks, size))) for size in (500, 20))
+    assert len(whole) == 2 < len(parts)
     assert whole[0].key == whole[1].key
     assert len({each.key for each in parts}) < len(parts), "copies have the same key"
     for field in ("tokens", "sentence_lengths"):
@@ -51,7 +50,7 @@ def test_a_sentence_in_byte_level_bpe_keeps_the_space_before_it(tmp_path: Path) 
     tokenizer = byte_bpe.train(["Some words. More words."] * 3, vocab_size=299)
     tokenizer.save(tmp_path)
     file = TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
-    (chunk,) = ChunkTokenizer(file).tokenize([TextChunk(0, "Some words. More words.")], 500)
+    ((chunk,),) = ChunkTokenizer(file).tokenize([TextChunk(0, "Some words. More words.")], 500)
     assert chunk.tokens.tolist() == tokenizer.encode("Some words. More words.").ids
     assert len(chunk.sentence_lengths) == 2
 
@@ -63,7 +62,7 @@ def test_byte_level_bpe_keeps_the_character_nul(tmp_path: Path, text: str) -> No
     tokenizer.save(tmp_path)
     file = TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
     chunks = [TextChunk(0, text), TextChunk(1, "Words."), TextChunk(2, " ")]
-    first, second = ChunkTokenizer(file).tokenize(chunks, 500)
+    (first,), (second,), _ = ChunkTokenizer(file).tokenize(chunks, 500)
     sentences = chunks[0].sentences()
     expected = [tokenizer.encode(f" {each}" if place else each).ids for place, each in enumerate(sentences)]
     assert first.tokens.tolist() == [id for ids in expected for id in ids]

@@ -37,14 +37,14 @@ def write(path: Path, *texts: str) -> Path:
     return path
 
 
-def read(reader: UnitReader, worker: UnitWorker) -> Iterator[tuple[WorkUnit, list[TokenizedBlock]]]:
+def read(reader: UnitReader, worker: UnitWorker) -> Iterator[tuple[WorkUnit, list[tuple[int, TokenizedBlock]]]]:
     for unit in reader.units():
         yield unit, reader.accept(unit, worker(unit))
 
 
 def numbers(reader: UnitReader, worker: UnitWorker) -> list[list[int]]:
     """The numbers of the documents of each unit."""
-    return [sorted({block.number for block in blocks}) for _, blocks in read(reader, worker)]
+    return [sorted({number for number, _ in blocks}) for _, blocks in read(reader, worker)]
 
 
 def text_of(unit: WorkUnit) -> str:
@@ -70,9 +70,9 @@ def test_dropped_documents_are_skipped(tmp_path: Path, worker: UnitWorker) -> No
     files = [write(tmp_path / "a.jsonl", "a", "b", "c"), write(tmp_path / "b.jsonl", "d", "e")]
     reader = UnitReader(files, ReadOptions(), dropped=[frozenset({1}), frozenset({0})])
     blocks = [block for _, each in read(reader, worker) for block in each]
-    found = [(block.number, *block.tokens.tolist()) for block in blocks]
+    found = [(number, *block.tokens.tolist()) for number, block in blocks]
     plain = UnitReader([write(tmp_path / "c.jsonl", "a", "c", "e")], ReadOptions())
-    expected = [(block.number, *block.tokens.tolist()) for _, each in read(plain, worker) for block in each]
+    expected = [(number, *block.tokens.tolist()) for _, each in read(plain, worker) for number, block in each]
     assert found == expected
     assert [number for number, *_ in found] == [0, 1, 2]
     assert reader.documents == 3
@@ -101,8 +101,8 @@ def test_documents_across_parts_are_those_of_the_file(
     reader = UnitReader([file], ReadOptions(boundary="blank-line"), dropped=[dropped])
     counts: dict[int, int] = {}
     for _, blocks in read(reader, worker):
-        for block in blocks:
-            counts[block.number] = counts.get(block.number, 0) + len(block.sentence_lengths)
+        for number, block in blocks:
+            counts[number] = counts.get(number, 0) + len(block.sentence_lengths)
     expected = [length for number, length in enumerate(lengths) if number not in dropped]
     assert counts == dict(enumerate(expected))
     assert reader.documents == len(expected)

@@ -464,7 +464,7 @@ class TestEncodings:
         [
             (TEXT.encode("latin-1"), "line 1: byte 23 of the file is not UTF-8"),
             ("ok\n한글".encode("cp949"), "line 2: byte 4 of the file is not UTF-8"),
-            (TEXT.encode("utf-16"), "is UTF-16"),
+            (TEXT.encode("utf-16"), "is in UTF-16"),
             (TEXT.encode()[:23], "line 1: byte 23 of the file is not UTF-8"),
         ],
         ids=["latin-1", "cp949", "utf-16", "cut off"],

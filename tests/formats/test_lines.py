@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import random
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
@@ -52,7 +53,12 @@ def test_json_may_be_one_long_line_and_other_files_not(suffix: str, tmp_path: Pa
         Table(tmp_path / f"t.jsonl{suffix}")
 
 
-COMPRESS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": zstandard.compress,
+}
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)

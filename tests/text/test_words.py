@@ -109,7 +109,7 @@ class TestShards:
         words.save(tmp_path)
         tokenizer = ChunkTokenizer(TokenizerFile(tmp_path / "tokenizer.json", words.vocab_size, words.unk_id))
         text = "The mill ran. A fjord, naïve: the"
-        (chunk,) = tokenizer.tokenize([TextChunk(0, text)], 500)
+        ((chunk,),) = tokenizer.tokenize([TextChunk(0, text)], 500)
         assert chunk.tokens.tolist() == [token[0] for token in words.encode(text).ids]
         assert chunk.unknown == 3, "the full stop, A and fjord"
 

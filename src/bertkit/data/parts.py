@@ -7,7 +7,7 @@ wherever they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -33,13 +33,13 @@ _BLOCK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class PartText:
-    """The chunks of a part, whose documents are numbered from 0.
+    """The chunks of a part.
 
     ``starts_inside`` and ``ends_inside``: whether the first document may have begun in the part before, and whether the
     last one may go on in the next part. ``replaced`` counts bytes that are not UTF-8.
     """
 
-    chunks: list[TextChunk]
+    chunks: Sequence[TextChunk]
     starts_inside: bool
     ends_inside: bool
     replaced: int = 0
@@ -121,9 +121,7 @@ class DocumentsPart:
 
     def read(self) -> PartText:
         """The chunks, which were read already."""
-        first = self.chunks[0].number
-        chunks = [TextChunk(each.number - first, each.text, each.sentence_lines) for each in self.chunks]
-        return PartText(chunks, self.starts_inside, ends_inside=True)
+        return PartText(self.chunks, self.starts_inside, ends_inside=True)
 
 
 Part = LinePart | DocumentsPart

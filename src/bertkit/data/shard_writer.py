@@ -64,7 +64,7 @@ class ShardWriter:
         self._state: _State | None = None
         self._units = 0
         self._number = 0
-        self._waiting: list[TokenizedBlock] = []
+        self._waiting: list[tuple[int, TokenizedBlock]] = []
         self._size = 0.0
 
     @classmethod
@@ -96,11 +96,14 @@ class ShardWriter:
         """Unknown tokens in finished shards."""
         return self._state.unknown_tokens if self._state else 0
 
-    def add(self, blocks: Iterable[TokenizedBlock]) -> None:
-        """Add the blocks of the next work unit. A document across the boundary of two shards is a document in each."""
+    def add(self, blocks: Iterable[tuple[int, TokenizedBlock]]) -> None:
+        """Add the blocks of the next work unit, each with the number of its document.
+
+        A document across the boundary of two shards is a document in each.
+        """
         self._units += 1
-        for block in blocks:
-            self._waiting.append(block)
+        for number, block in blocks:
+            self._waiting.append((number, block))
             # Offsets take four times the bytes of tokens, so a shard is also full after many short sentences.
             self._size += len(block.tokens) / _SHARD_TOKENS + len(block.sentence_lengths) / _SHARD_SENTENCES
         if self._size >= 1:
@@ -112,7 +115,7 @@ class ShardWriter:
             self._flush()
 
     def _flush(self) -> None:
-        blocks = self._waiting
+        numbers, blocks = zip(*self._waiting, strict=True)
         state = self._state or _State(
             limit=choose_limit([block.key for block in blocks], [len(block.tokens) for block in blocks], self.heldout)
         )
@@ -120,12 +123,12 @@ class ShardWriter:
             state,
             work_units=self._units,
             unknown_tokens=state.unknown_tokens + sum(block.unknown for block in blocks),
-            documents=state.documents + len({block.number for block in blocks} - {state.last_document}),
-            last_document=blocks[-1].number,
+            documents=state.documents + len({*numbers} - {state.last_document}),
+            last_document=numbers[-1],
         )
         documents: dict[Split, list[list[TokenizedBlock]]] = {"train": [], "heldout": []}
-        for (_, split, _), document in groupby(blocks, partial(_document_of, limit=state.limit)):
-            documents[split].append(list(document))
+        for (_, split, _), document in groupby(self._waiting, partial(_document_of, limit=state.limit)):
+            documents[split].append([block for _, block in document])
         records = [record for split, each in documents.items() for record in self._write(split, each)]
         entry = _Entry(state=state, records=tuple(records))
         # After the shards: an entry of the journal names complete files only.
@@ -156,9 +159,10 @@ class ShardWriter:
         self._waiting, self._size = [], 0.0
 
 
-def _document_of(block: TokenizedBlock, limit: int) -> tuple[int, Split, int]:
-    """The document of the shards that ``block`` belongs to, with its split."""
-    return (block.number, "heldout", block.key) if block.key < limit else (block.number, "train", 0)
+def _document_of(numbered: tuple[int, TokenizedBlock], limit: int) -> tuple[int, Split, int]:
+    """The document of the shards that a block belongs to, with its split."""
+    number, block = numbered
+    return (number, "heldout", block.key) if block.key < limit else (number, "train", 0)
 
 
 def has_journal(folder: Path) -> bool:

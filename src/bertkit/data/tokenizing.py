@@ -26,12 +26,11 @@ _BATCH_CHARACTERS = 1_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenizedBlock:
-    """The ``tokens`` (N,) of a block of document ``number``, and the lengths (S,) of its sentences.
+    """The ``tokens`` (N,) of a block, and the lengths (S,) of its sentences.
 
     ``key`` is the hash of its text; ``unknown`` counts its unknown tokens.
     """
 
-    number: int
     key: int
     tokens: NDArray[np.unsignedinteger]
     sentence_lengths: NDArray[np.int64]
@@ -70,19 +69,13 @@ class ChunkTokenizer:
         self._drops_nul = backend.normalizer is not None and not backend.normalizer.normalize_str(BREAK)
         self._encoder = TextEncoder(backend)
 
-    def tokenize(self, chunks: Sequence[TextChunk], block_characters: int) -> list[TokenizedBlock]:
-        """The tokens of every block of about ``block_characters`` that has any; sentences without one are left out."""
-        return [
-            block
-            for batch in _batches(chunks)
-            for block in self._tokenize_batch(batch, block_characters)
-            if len(block.tokens)
-        ]
-
-    def _tokenize_batch(self, chunks: Sequence[TextChunk], block_characters: int) -> Iterator[TokenizedBlock]:
-        sentences = [chunk.sentences() for chunk in chunks]
-        for chunk, each, ids in zip(chunks, sentences, self._encode(sentences), strict=True):
-            yield from self._split(chunk.number, cut_blocks(each, block_characters), ids)
+    def tokenize(self, chunks: Sequence[TextChunk], block_characters: int) -> Iterator[list[TokenizedBlock]]:
+        """For each chunk its blocks of about ``block_characters`` that have a token; sentences without one are left
+        out."""
+        for batch in _batches(chunks):
+            sentences = [chunk.sentences() for chunk in batch]
+            for each, ids in zip(sentences, self._encode(sentences), strict=True):
+                yield list(self._split(cut_blocks(each, block_characters), ids))
 
     def _encode(self, chunks: Sequence[Sequence[str]]) -> list[NDArray[np.uint32]]:
         """The ids of the sentences of each chunk, with a break after every sentence."""
@@ -105,7 +98,7 @@ class ChunkTokenizer:
         backend.encode_special_tokens = True
         return backend
 
-    def _split(self, number: int, blocks: list[Block], tokens: NDArray[np.uint32]) -> Iterator[TokenizedBlock]:
+    def _split(self, blocks: list[Block], tokens: NDArray[np.uint32]) -> Iterator[TokenizedBlock]:
         """The blocks of one chunk, whose ``tokens`` have a break after every sentence."""
         breaks = np.flatnonzero(tokens == self._encoder.break_id)
         lengths = np.diff(breaks, prepend=-1) - 1
@@ -113,13 +106,9 @@ class ChunkTokenizer:
         words = np.delete(tokens, breaks).astype(self.tokenizer.dtype)
         for block in blocks:
             part, sizes = words[ends[block.begin] : ends[block.end]], lengths[block.begin : block.end]
-            yield TokenizedBlock(
-                number=number,
-                key=block.key,
-                tokens=part,
-                sentence_lengths=sizes[sizes > 0],
-                unknown=int(np.count_nonzero(part == self.tokenizer.unk_id)),
-            )
+            if len(part):
+                unknown = int(np.count_nonzero(part == self.tokenizer.unk_id))
+                yield TokenizedBlock(key=block.key, tokens=part, sentence_lengths=sizes[sizes > 0], unknown=unknown)
 
 
 def _batches(chunks: Sequence[TextChunk]) -> Iterator[Sequence[TextChunk]]:

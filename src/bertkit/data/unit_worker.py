@@ -30,25 +30,26 @@ class WorkUnit:
 
 
 @dataclass(frozen=True, slots=True)
-class PartDocuments:
-    """The documents of a part: the hash of each, or None if it is blank, and how many of its lines were dropped.
+class TokenizedDocument:
+    """The hash of a document, or None if it is blank; how many of its lines were dropped; and its blocks."""
 
-    The rest is as in ``parts.PartText``.
-    """
+    text_hash: int | None
+    dropped_lines: int
+    blocks: list[TokenizedBlock]
 
-    hashes: tuple[int | None, ...]
-    dropped_lines: tuple[int, ...]
+
+@dataclass(frozen=True, slots=True)
+class TokenizedPart:
+    """The documents of a part, of which the first and the last may be incomplete; the rest is as in ``PartText``."""
+
+    documents: list[TokenizedDocument]
     starts_inside: bool
     ends_inside: bool
     replaced: int
 
 
-@dataclass(frozen=True, slots=True)
-class UnitResult:
-    """The documents of every part of a unit, and the blocks of all, whose documents are numbered through the unit."""
-
-    parts: tuple[PartDocuments, ...]
-    blocks: list[TokenizedBlock]
+UnitResult = list[TokenizedPart]
+"""Every part of a unit, in order."""
 
 
 class UnitWorker:
@@ -67,24 +68,22 @@ class UnitWorker:
 
     def __call__(self, unit: WorkUnit) -> UnitResult:
         """Read and tokenize a unit."""
-        chunks: list[TextChunk] = []
-        parts: list[PartDocuments] = []
-        documents = 0
+        parts: UnitResult = []
+        chunks: list[tuple[TextChunk, TokenizedDocument]] = []
         for _, part in unit.parts:
             text = part.read()
-            hashes: list[int | None] = []
-            dropped: list[int] = []
+            documents: list[TokenizedDocument] = []
             for _, document in groupby(text.chunks, key=attrgetter("number")):
-                kept, count = self._drop_lines(document)
-                hashes.append(_hash_document(kept))
-                dropped.append(count)
-                chunks += [replace(chunk, number=documents + chunk.number) for chunk in kept]
-            parts.append(
-                PartDocuments(tuple(hashes), tuple(dropped), text.starts_inside, text.ends_inside, text.replaced)
-            )
-            documents += len(hashes)
-        blocks = self._tokenizer.tokenize(chunks, unit.block_characters) if unit.tokenized else []
-        return UnitResult(tuple(parts), blocks)
+                kept, dropped_lines = self._drop_lines(document)
+                documents.append(TokenizedDocument(_hash_document(kept), dropped_lines, []))
+                chunks += [(chunk, documents[-1]) for chunk in kept]
+            parts.append(TokenizedPart(documents, text.starts_inside, text.ends_inside, text.replaced))
+        if unit.tokenized:
+            # All chunks together: the library splits many small ones as fast as a large one.
+            tokenized = self._tokenizer.tokenize([chunk for chunk, _ in chunks], unit.block_characters)
+            for (_, owner), blocks in zip(chunks, tokenized, strict=True):
+                owner.blocks.extend(blocks)
+        return parts
 
     def _drop_lines(self, document: Iterable[TextChunk]) -> tuple[list[TextChunk], int]:
         """The chunks of a document without the lines that are left out, and how many these are."""

@@ -1,10 +1,10 @@
-"""All files of a corpus as work units, in order, and the documents of their results, numbered through the corpus."""
+"""All files of a corpus as work units, in order, and the blocks of their results, numbered by document."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.data.blocks import block_characters
@@ -82,21 +82,21 @@ class UnitReader:
         if held:
             yield WorkUnit(tuple(held), self.block_characters, self.total_bytes)
 
-    def accept(self, unit: WorkUnit, result: UnitResult) -> list[TokenizedBlock]:
-        """The blocks of the next unit with the numbers of their documents in the corpus, without dropped documents."""
-        numbers: list[int | None] = []
-        for (index, _), part in zip(unit.parts, result.parts, strict=True):
+    def accept(self, unit: WorkUnit, result: UnitResult) -> list[tuple[int, TokenizedBlock]]:
+        """The blocks of the next unit, each with the number of its document, without dropped documents."""
+        blocks: list[tuple[int, TokenizedBlock]] = []
+        for (index, _), part in zip(unit.parts, result, strict=True):
             source = self.sources[index]
             source.replaced += part.replaced
             goes_on = source.ends_inside and part.starts_inside
-            for text_hash, lines in zip(part.hashes, part.dropped_lines, strict=True):
-                numbers.append(self._count(source, self._dropped[index], text_hash, goes_on))
-                self.dropped_lines += 0 if numbers[-1] is None else lines
+            for document in part.documents:
+                number = self._count(source, self._dropped[index], document.text_hash, goes_on)
                 goes_on = False
-            source.ends_inside = part.ends_inside and bool(part.hashes)
-        return [
-            replace(block, number=number) for block in result.blocks if (number := numbers[block.number]) is not None
-        ]
+                if number is not None:
+                    self.dropped_lines += document.dropped_lines
+                    blocks += [(number, block) for block in document.blocks]
+            source.ends_inside = part.ends_inside and bool(part.documents)
+        return blocks
 
     def _count(self, source: _Source, dropped: frozenset[int], text_hash: int | None, goes_on: bool) -> int | None:
         """The number in the corpus of the next document of ``source``, or of its last one that goes on."""
