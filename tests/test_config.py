@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -205,17 +205,6 @@ def test_a_record_with_an_unknown_key_is_an_error() -> None:
         config.from_json(Job, {"data": "x", "optimizer": {"lr": "1"}}, source="run.json")
     with pytest.raises(BertkitError, match=r"missing\.toml: No such file"):
         config.read_settings(Path("missing.toml"))
-
-
-@pytest.mark.parametrize(("old", "new"), config.RENAMED.items())
-def test_a_renamed_setting_is_refused_with_its_new_name(old: str, new: str) -> None:
-    name = new.partition(",")[0].rpartition(".")[2]
-    record = make_dataclass("Changed", [(name, int, 0)], frozen=True)()
-    with pytest.raises(BertkitError) as caught:
-        config.apply(record, config.parse_settings([f"{old}=7"]))
-    assert str(caught.value) == f"--set: {old} is now {new}."
-    with pytest.raises(BertkitError, match=f"^--set: unknown key {old}"):  # a record that has no such setting
-        config.apply(JOB, config.parse_settings([f"{old}=7"]))
 
 
 @pytest.mark.parametrize(

@@ -37,18 +37,6 @@ _EXPECTED: Mapping[object, str] = {
     types.NoneType: "null",
 }
 
-
-RENAMED: Mapping[str, str] = {
-    "task.words": 'task.objectives, such as ["mlm", "nsp"], ["clm"] or ["bilm"]',
-    "task.sampling.next_sentence": 'task.objectives, which has "nsp" if pairs are to be sampled',
-    "encoder.first_positions": "encoder.position_init, which is normal or sinusoidal",
-    "language_weight": "lm_loss_weight",
-    "rival_epochs": "baseline_epochs",
-    "rival_lr": "baseline_lr",
-    "rival_share": "baseline_share",
-}
-"""Settings of earlier versions -> what replaces them, for the error message."""
-
 SYNONYMS: Mapping[str, str] = {
     "adam_beta1": "beta1",
     "adam_beta2": "beta2",
@@ -107,16 +95,16 @@ def from_json(kind: type[Record], value: object, *, source: str = "the record") 
         raise data_error(f"{source}: {str(error).rstrip('.')}.") from error
 
 
-def parse_settings(assignments: Iterable[str] | Mapping[str, object], origin: str = "--set") -> list[Setting]:
-    """Settings from ``path.to.field=value``, as typed on the command line, or from a dictionary of values by path."""
+def parse_settings(assignments: Iterable[str] | Mapping[str, object]) -> list[Setting]:
+    """The settings of ``--set``: ``path.to.field=value`` as typed, or a dictionary of values by path."""
     if isinstance(assignments, Mapping):
-        return [Setting(path, value, origin) for path, value in assignments.items()]
+        return [Setting(path, value, "--set") for path, value in assignments.items()]
     settings = []
     for assignment in assignments:
         path, equals, value = assignment.partition("=")
         if not equals or not path.strip():
-            raise usage_error(f"{origin} {assignment}: expected path.to.field=value.")
-        settings.append(Setting(path.strip(), value.strip(), origin, is_text=True))
+            raise usage_error(f"--set {assignment}: expected path.to.field=value.")
+        settings.append(Setting(path.strip(), value.strip(), "--set", is_text=True))
     return settings
 
 
@@ -306,12 +294,7 @@ def _unknown_keys(hint: object, value: object, prefix: str = "") -> Iterator[str
 
 
 def _explain_unknown(path: str, known: Sequence[str]) -> str:
-    """What is wrong with a key that no record has: it was renamed, or it is near another one."""
-    names = {each.rpartition(".")[2] for each in known}
-    for old, new in RENAMED.items():
-        # Pre-training and fine-tuning have other settings: what replaces a key must be one of this record.
-        if f".{old}".endswith(f".{path}") and new.partition(",")[0].rpartition(".")[2] in names:
-            return f"{path} is now {new}."
+    """What is wrong with a key that no record has, and the setting that may be meant."""
     return f"unknown key {path}.{_nearest(path, known)}"
 
 

@@ -265,9 +265,9 @@ class Objective(nn.Module, ABC):
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """The loss, summed over the labels."""
 
-    @abstractmethod
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Counts that are reported but not trained on, such as correct predictions out of ``count``."""
+        return {}
 
     def count_macs(self, batch: Batch) -> int:
         """The multiply-accumulates of ``forward`` on ``batch``; 0 means that this objective does not count them."""
@@ -301,15 +301,15 @@ class PretrainingObjective(Objective):
         """A new head for ``encoder``."""
 
     @classmethod
-    @abstractmethod
     def add_labels(
         cls, batch: Batch, rng: CounterRng, tokenizer: SubwordTokenizer, settings: ObjectiveSettings
     ) -> Batch:
         """``batch`` with ``labels[label]``, and with changed ``input_ids`` if the objective corrupts its input.
 
         ``batch`` is on the host. All randomness comes from ``rng``, so that an example is a pure function of
-        (seed, epoch, index).
+        (seed, epoch, index). Nothing is added for an objective whose ``rows`` come with labels.
         """
+        return batch
 
     @classmethod
     def default_settings(cls, vocab_size: int) -> Mapping[str, object]:

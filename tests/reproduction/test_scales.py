@@ -22,7 +22,6 @@ def test_base_and_large_of_the_paper() -> None:
     ("setting", "message"),
     [
         ("stesp=3", "unknown key stesp. Did you mean steps"),
-        ("rival_lr=1", "rival_lr is now baseline_lr"),
         ("steps=0", "steps is 0; it must be from 1 to"),
         ("limit=many", "limit is many; expected a whole number"),
         ("limit=0", "--set: limit is 0; it must be from 1 to"),

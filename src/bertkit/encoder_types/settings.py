@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from typing import Literal, TypeVar
 
 from bertkit.contracts import Context, EncoderConfig
 from bertkit.errors import did_you_mean, usage_error
@@ -57,40 +57,23 @@ def configure(kind: type[Config], model: str, fields: Mapping[str, object]) -> C
     return kind(**fields)
 
 
-@runtime_checkable
-class _Transformer(Protocol):
-    @property
-    def hidden_size(self) -> int: ...
-    @property
-    def num_heads(self) -> int: ...
-
-
-@runtime_checkable
-class _Padded(Protocol):
-    @property
-    def vocab_size(self) -> int: ...
-    @property
-    def pad_id(self) -> int: ...
-
-
-def check_transformer(config: _Transformer) -> None:
-    """Check the fields that all transformers have."""
-    if config.hidden_size % config.num_heads:
+def check_heads(hidden_size: int, num_heads: int, position_init: str) -> None:
+    """Check the fields that the heads of all transformers depend on."""
+    if hidden_size % num_heads:
         raise usage_error(
-            f"hidden_size {config.hidden_size} is not a multiple of num_heads {config.num_heads}; "
-            f"every head has the same width."
+            f"hidden_size {hidden_size} is not a multiple of num_heads {num_heads}; every head has the same width."
         )
-    if getattr(config, "position_init", "") == "neighbour_heads" and not fits(config.hidden_size, config.num_heads):
+    if position_init == "neighbour_heads" and not fits(hidden_size, num_heads):
         raise usage_error(
-            f"position_init=neighbour_heads needs two heads or more of an even width; "
-            f"hidden_size is {config.hidden_size} and num_heads {config.num_heads}: give position_init=sinusoidal."
+            f"position_init=neighbour_heads needs two heads or more of an even width; hidden_size is {hidden_size} "
+            f"and num_heads {num_heads}: give position_init=sinusoidal."
         )
 
 
-def check_pad(config: _Padded) -> None:
+def check_pad(pad_id: int, vocab_size: int) -> None:
     """Check that the padding token is in the vocabulary."""
-    if not 0 <= config.pad_id < config.vocab_size:
-        raise usage_error(f"pad_id is {config.pad_id}; the vocabulary has the ids 0 to {config.vocab_size - 1}.")
+    if not 0 <= pad_id < vocab_size:
+        raise usage_error(f"pad_id is {pad_id}; the vocabulary has the ids 0 to {vocab_size - 1}.")
 
 
 def check_activation(name: str) -> None:

@@ -55,17 +55,11 @@ class _TransformerConfig(EncoderConfig, Protocol):
     def initializer_range(self) -> float: ...
     @property
     def position_init(self) -> PositionInit: ...
-
-
-@runtime_checkable
-class _PooledTransformerConfig(_TransformerConfig, Protocol):
-    """A configuration with a choice of activations."""
-
     @property
     def activation(self) -> str: ...
 
 
-def build_post_norm_block(config: _TransformerConfig, *, activation: str, causal: bool = False) -> PostNormBlock:
+def build_post_norm_block(config: _TransformerConfig, *, causal: bool = False) -> PostNormBlock:
     """A post-norm transformer block with the sizes and dropout rates of ``config``."""
     hidden = config.hidden_size
     return PostNormBlock(
@@ -79,7 +73,7 @@ def build_post_norm_block(config: _TransformerConfig, *, activation: str, causal
         attention_norm=ResidualNorm(hidden, eps=config.layer_norm_eps, dropout=Dropout(config.dropout)),
         feed_forward=FeedForward(
             inner=Linear(hidden, config.intermediate_size),
-            activation=ACTIVATIONS[activation](),
+            activation=ACTIVATIONS[config.activation](),
             outer=Linear(config.intermediate_size, hidden),
         ),
         feed_forward_norm=ResidualNorm(hidden, eps=config.layer_norm_eps, dropout=Dropout(config.dropout)),
@@ -226,11 +220,9 @@ class PooledTransformer(Transformer):
     embeddings: Embeddings
 
     def __init__(
-        self, config: _PooledTransformerConfig, embeddings: Embeddings, *, causal: bool = False, lstm_layers: int = 0
+        self, config: _TransformerConfig, embeddings: Embeddings, *, causal: bool = False, lstm_layers: int = 0
     ) -> None:
-        blocks = (
-            build_post_norm_block(config, activation=config.activation, causal=causal) for _ in range(config.num_layers)
-        )
+        blocks = (build_post_norm_block(config, causal=causal) for _ in range(config.num_layers))
         # An LSTM reads the states of causal blocks in both directions.
         super().__init__(config, embeddings, blocks, causal=causal and not lstm_layers)
         self.lstm: BiLstm | None = None

@@ -5,7 +5,6 @@ Letters: B examples, T tokens, C characters of a word, E width of a word as it i
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,6 +19,7 @@ from bertkit.encoder_types.elmo_network import Elmo, ElmoConfig
 from bertkit.errors import usage_error
 from bertkit.nn.character_cnn import CharacterCnn
 from bertkit.nn.dropout import Dropout
+from bertkit.nn.lstm import BiLstm
 from bertkit.nn.mixture import ScalarMixture
 from bertkit.nn.packing import PackedRows
 from bertkit.ranges import (
@@ -161,9 +161,15 @@ class WordEncoder(Encoder):
     reader_defaults: ClassVar[Mapping[str, object]] = {}
     words: WordReader
 
-    @abstractmethod
     def reset_untrained_parameters(self) -> None:
-        """Initialise again what is neither pre-trained nor read from a file, so that it differs between seeds."""
+        """Initialise again what is neither pre-trained nor read from a file, so that it differs between seeds.
+
+        That is everything but ELMo and the vectors, here with torch's defaults.
+        """
+        self.words.reset_untrained_parameters()
+        for part in self.children():
+            if isinstance(part, BiLstm | nn.Linear):
+                part.reset_parameters()
 
     def l2_penalties(self) -> Mapping[str, float]:
         """The penalties of the reader."""

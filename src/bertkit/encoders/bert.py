@@ -18,8 +18,8 @@ from bertkit.encoder_types.settings import (
     MINIATURES,
     PositionInit,
     check_activation,
+    check_heads,
     check_pad,
-    check_transformer,
     configure,
     read_size,
 )
@@ -79,9 +79,9 @@ class BertConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        check_transformer(self)
+        check_heads(self.hidden_size, self.num_heads, self.position_init)
         check_activation(self.activation)
-        check_pad(self)
+        check_pad(self.pad_id, self.vocab_size)
         if self.lstm_layers and self.hidden_size % 2:
             raise usage_error(f"lstm_layers needs an even hidden_size; it is {self.hidden_size}.")
 

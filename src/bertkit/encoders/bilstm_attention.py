@@ -71,14 +71,6 @@ class BilstmAttention(WordEncoder):
         self.of_pair = nn.Linear(4 * both, config.hidden_size)
         self.dropout = Dropout(config.dropout)
 
-    def reset_untrained_parameters(self) -> None:
-        """Initialise everything but ELMo and the vectors with torch's defaults."""
-        self.words.reset_untrained_parameters()
-        for lstm in (self.reading, self.comparing):
-            lstm.reset_parameters()
-        for layer in (self.of_text, self.of_pair):
-            layer.reset_parameters()
-
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:

@@ -19,7 +19,7 @@ from bertkit.encoder_types import EncoderSpec, HuggingFaceSpec, PretrainingDefau
 from bertkit.encoder_types.settings import (
     MINIATURES,
     PositionInit,
-    check_transformer,
+    check_heads,
     configure,
     read_size,
 )
@@ -65,7 +65,7 @@ class GptConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        check_transformer(self)
+        check_heads(self.hidden_size, self.num_heads, self.position_init)
         if self.position_init == "neighbour_heads":
             raise usage_error("position_init=neighbour_heads is for encoders that attend in both directions.")
 
@@ -73,6 +73,11 @@ class GptConfig:
     def context(self) -> Context:
         """Every token attends to itself and those before it."""
         return "causal"
+
+    @property
+    def activation(self) -> str:
+        """The activation of the feed-forward layer."""
+        return "gelu_tanh"
 
     @property
     def intermediate_size(self) -> int:
@@ -105,7 +110,7 @@ class Gpt(Transformer):
             position=nn.Embedding(config.max_positions, config.hidden_size),
             dropout=Dropout(config.dropout),
         )
-        blocks = (build_post_norm_block(config, activation="gelu_tanh", causal=True) for _ in range(config.num_layers))
+        blocks = (build_post_norm_block(config, causal=True) for _ in range(config.num_layers))
         super().__init__(config, embeddings, blocks, causal=True)
         self.reset_parameters()
 

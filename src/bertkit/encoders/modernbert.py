@@ -21,8 +21,8 @@ from bertkit.encoder_types import EncoderSpec, HuggingFaceSpec, PretrainingDefau
 from bertkit.encoder_types.settings import (
     MINIATURES,
     check_activation,
+    check_heads,
     check_pad,
-    check_transformer,
     configure,
     read_size,
 )
@@ -93,9 +93,9 @@ class ModernBertConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        check_transformer(self)
+        check_heads(self.hidden_size, self.num_heads, self.position_init)
         check_activation(self.activation)
-        check_pad(self)
+        check_pad(self.pad_id, self.vocab_size)
         if self.hidden_size // self.num_heads % 2:
             raise usage_error(
                 f"hidden_size {self.hidden_size} in {self.num_heads} heads gives each an odd width; rotary positions "

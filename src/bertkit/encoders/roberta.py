@@ -18,8 +18,8 @@ from bertkit.encoder_types.settings import (
     MINIATURES,
     PositionInit,
     check_activation,
+    check_heads,
     check_pad,
-    check_transformer,
     configure,
     read_size,
 )
@@ -69,9 +69,9 @@ class RobertaConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        check_transformer(self)
+        check_heads(self.hidden_size, self.num_heads, self.position_init)
         check_activation(self.activation)
-        check_pad(self)
+        check_pad(self.pad_id, self.vocab_size)
         if self.max_positions < 1:
             raise usage_error(
                 f"num_positions is {self.num_positions}; it must be {self.pad_id + 2} or more: "

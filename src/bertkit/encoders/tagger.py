@@ -67,11 +67,6 @@ class Tagger(WordEncoder):
         self.lstm = BiLstm(self.words.width, self.hidden_size, config.num_layers, config.dropout)
         self.dropout = Dropout(config.dropout)
 
-    def reset_untrained_parameters(self) -> None:
-        """Initialise everything but ELMo and the vectors with torch's defaults."""
-        self.words.reset_untrained_parameters()
-        self.lstm.reset_parameters()
-
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:

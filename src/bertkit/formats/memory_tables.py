@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,15 +30,6 @@ _DIGITS = 15
 
 TEMPORARY = "bertkit-table-"
 """The beginning of the name of a folder that is deleted with the tables in it when the work on them ends."""
-
-
-@runtime_checkable
-class _Dataset(Protocol):
-    """What is used of a Dataset."""
-
-    @property
-    def features(self) -> Any: ...
-    def with_format(self, kind: None) -> Iterable[dict[str, object]]: ...
 
 
 @contextmanager
@@ -117,7 +108,7 @@ def _write_lines(table: object, path: Path, name: str) -> None:
 
 
 def _lines(table: object) -> Iterator[str]:
-    return _lines_of_frame(table) if _is_frame(table) else _lines_of_dataset(cast(_Dataset, table))
+    return _lines_of_frame(table) if _is_frame(table) else _lines_of_dataset(table)
 
 
 def _lines_of_frame(frame: Any) -> Iterator[str]:
@@ -162,7 +153,7 @@ def _plain_cells(rows: Any) -> Any:
     return rows
 
 
-def _lines_of_dataset(dataset: _Dataset) -> Iterator[str]:
+def _lines_of_dataset(dataset: Any) -> Iterator[str]:
     features = dataset.features.to_dict()
     converters = {name: build_converter(feature, "the Dataset") for name, feature in features.items()}
     for row in dataset.with_format(None):

@@ -152,7 +152,7 @@ def measure(encoder: Transformer, runtimes: Iterable[Runtime]) -> dict[Runtime, 
     """
     config = encoder.config
     generator = torch.Generator().manual_seed(0)
-    stack = BlockStack([build_post_norm_block(config, activation="gelu")]).eval()
+    stack = BlockStack([build_post_norm_block(config)]).eval()
     for parameter in stack.parameters():
         parameter.normal_(0, config.initializer_range, generator=generator)
     batches = [torch.randn(*shape, config.hidden_size, generator=generator) for shape in _MEASURED_SHAPES]

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Context, Encoder, PretrainingObjective, SubwordTokenizer
+from bertkit.contracts import Context, Encoder, PretrainingObjective
 from bertkit.errors import usage_error
 from bertkit.nn.cross_entropy import argmax_logits, sum_cross_entropy
 from bertkit.nn.packing import pad_indices
 from bertkit.nn.sampled_softmax import sample_logits, sample_words
 from bertkit.objective_settings import ObjectiveSettings
-from bertkit.rng import CounterRng
 
 _SAMPLES = 8192
 
@@ -70,13 +69,6 @@ class BidirectionalLanguageModel(PretrainingObjective):
         """A softmax over ``settings.targets`` words."""
         assert settings.targets is not None, "task.targets is checked by PretrainingTask"
         return cls(encoder.hidden_size, settings.targets, num_samples=settings.samples)
-
-    @classmethod
-    def add_labels(
-        cls, batch: Batch, rng: CounterRng, tokenizer: SubwordTokenizer, settings: ObjectiveSettings
-    ) -> Batch:
-        """Nothing to add: the neighbours of a row's ends are outside the row, so the streams come with labels."""
-        return batch
 
     @classmethod
     def default_settings(cls, vocab_size: int) -> Mapping[str, object]:

@@ -59,10 +59,6 @@ class ContrastiveSimilarity(Objective):
             losses = losses_of_own(compare(outputs["first"], outputs["second"], batch, temperature=self.temperature))
         return {self.label: LossTerm(losses.masked_fill(~known, 0).sum(), self.counts(batch)[self.label])}
 
-    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """None: a correlation is no mean over examples."""
-        return {}
-
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[ContrastiveSimilarity, Batch]:
     """A small instance; the rows of ``batch`` are two examples, the first of which has one text twice."""

@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Context, Encoder, PretrainingObjective, SubwordTokenizer
+from bertkit.contracts import Context, Encoder, PretrainingObjective
 from bertkit.nn.init import BERT_SIGMA, initialize
 from bertkit.objective_settings import ObjectiveSettings
-from bertkit.rng import CounterRng
 
 IS_NEXT = 0
 IS_RANDOM = 1
@@ -44,13 +43,6 @@ class NextSentencePrediction(PretrainingObjective):
     def build(cls, encoder: Encoder, settings: ObjectiveSettings) -> Self:
         """A head with the initializer range of the encoder."""
         return cls(encoder.hidden_size, initializer_range=getattr(encoder.config, "initializer_range", BERT_SIGMA))
-
-    @classmethod
-    def add_labels(
-        cls, batch: Batch, rng: CounterRng, tokenizer: SubwordTokenizer, settings: ObjectiveSettings
-    ) -> Batch:
-        """Nothing to add: the labels come with the pairs, which are sampled only for this objective."""
-        return batch
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
         """No position: only the pooled state is needed."""

@@ -14,10 +14,9 @@ from typing import ClassVar, Literal, Self
 import torch
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Encoder, PretrainingObjective, SubwordTokenizer
+from bertkit.contracts import Encoder, PretrainingObjective
 from bertkit.objective_settings import ObjectiveSettings
 from bertkit.objectives._text_pairs import compare, losses_of_own, pool_texts
-from bertkit.rng import CounterRng
 
 TEMPERATURE = 0.05
 """That of SimCSE (Gao et al., arXiv 2104.08821); it was not tuned here."""
@@ -39,13 +38,6 @@ class AdjacentPassages(PretrainingObjective):
     def build(cls, encoder: Encoder, settings: ObjectiveSettings) -> Self:
         """A head without weights, for any encoder."""
         return cls()
-
-    @classmethod
-    def add_labels(
-        cls, batch: Batch, rng: CounterRng, tokenizer: SubwordTokenizer, settings: ObjectiveSettings
-    ) -> Batch:
-        """Nothing to add: the labels come with the halves, 0 for a text that was cut and IGNORE for another."""
-        return batch
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (E, E) of each second half for each first half, in float32."""

@@ -54,10 +54,6 @@ class Regression(PooledObjective):
         total = errors.square().sum()
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
-    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """None: there is no accuracy of a number."""
-        return {}
-
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[Regression, Batch]:
     """A small instance and ``batch`` with labels for it, one missing, for tests."""
