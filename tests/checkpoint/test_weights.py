@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch.serialization import set_crc32_options
 
 from bertkit.checkpoint.weights import INDEX, PICKLED, PICKLED_INDEX, WEIGHTS, read_weights
 from bertkit.errors import BertkitError
@@ -88,6 +89,25 @@ def test_a_damaged_file_of_torch_is_an_error(tmp_path: Path, content: bytes) -> 
     with pytest.raises(BertkitError, match=r"pytorch_model\.bin is damaged") as caught:
         read_weights(tmp_path)
     assert "weights_only" not in str(caught.value)
+
+
+def test_a_flipped_bit_in_a_number_of_a_zip_is_an_error(tmp_path: Path) -> None:
+    torch.save(TENSORS, tmp_path / PICKLED)
+    content = bytearray((tmp_path / PICKLED).read_bytes())
+    content[content.find(torch.full((1,), 3.0).numpy().tobytes()) + 1] ^= 4
+    (tmp_path / PICKLED).write_bytes(content)
+    assert not torch.equal(torch.load(tmp_path / PICKLED)["layer.3"], TENSORS["layer.3"]), "torch does not notice"
+    with pytest.raises(BertkitError, match=r"pytorch_model\.bin is damaged: Bad CRC-32 for file .*/data/3"):
+        read_weights(tmp_path)
+
+
+def test_a_file_that_torch_wrote_without_checksums_is_read(tmp_path: Path) -> None:
+    set_crc32_options(False)
+    try:
+        torch.save(TENSORS, tmp_path / PICKLED)
+    finally:
+        set_crc32_options(True)
+    assert_weights(tmp_path, PICKLED)
 
 
 @pytest.mark.parametrize(("place", "value"), [(46, 0xFF), (6, 99)])
