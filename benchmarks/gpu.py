@@ -27,9 +27,9 @@ from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch
 from bertkit.machine.precision import Precision, autocast
+from bertkit.options.speed import BenchPretrainOptions
 from bertkit.speed.pretraining import (
     Step,
-    StepSize,
     build_huggingface,
     build_own,
     count_work,
@@ -112,8 +112,9 @@ def check(name: str, device: torch.device) -> dict[str, Any]:
     return differences
 
 
-def step_size(name: str, batch: Batch) -> StepSize:
-    return StepSize(name, *batch.input_ids.shape)
+def step_size(name: str, batch: Batch) -> BenchPretrainOptions:
+    rows, tokens = batch.input_ids.shape
+    return BenchPretrainOptions(size=name, batch_size=rows, seq_length=tokens)
 
 
 def shorten(batch: Batch) -> Batch:

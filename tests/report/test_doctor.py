@@ -16,7 +16,7 @@ def test_diagnosis_shows_speed_libraries_and_data_folder(monkeypatch: pytest.Mon
     shown = "\n".join(found.lines())
     assert "some folder" in shown
     assert f"{found.precision}, the default: {found.reason}" in shown
-    assert f"float32 medium {found.gflops['float32 medium']:,.0f} GFLOP/s" in shown
+    assert f"bfloat16 {found.gflops['bfloat16']:,.0f} GFLOP/s" in shown
 
 
 def test_missing_library_is_shown_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,7 +11,6 @@ from bertkit.errors import BertkitError
 from bertkit.options.speed import BenchPretrainOptions
 from bertkit.speed.pretraining import (
     SEP,
-    StepSize,
     build_huggingface,
     build_own,
     compare_pretraining,
@@ -21,7 +21,7 @@ from bertkit.speed.pretraining import (
     product_steps,
 )
 
-SMALL = StepSize("1/12/2", 3, 13)
+SMALL = BenchPretrainOptions(size="1/12/2", batch_size=3, seq_length=13)
 
 
 def test_the_batch_has_full_rows_of_two_segments_with_masked_words() -> None:
@@ -34,7 +34,7 @@ def test_the_batch_has_full_rows_of_two_segments_with_masked_words() -> None:
 
 def test_a_step_changes_the_weights_and_returns_its_loss() -> None:
     torch.manual_seed(0)
-    batch = make_batch(SMALL.rows, SMALL.tokens)
+    batch = make_batch(3, 13)
     model, find_loss = build_own(SMALL, batch)
     step = make_step(model, find_loss, "float32")
     losses = [step() for _ in range(30)]
@@ -44,7 +44,7 @@ def test_a_step_changes_the_weights_and_returns_its_loss() -> None:
 
 def test_both_systems_have_the_same_network_and_losses() -> None:
     pytest.importorskip("transformers", reason="install transformers")
-    batch = make_batch(SMALL.rows, SMALL.tokens)
+    batch = make_batch(3, 13)
     own, find_own = build_own(SMALL, batch)
     other, find_other = build_huggingface(SMALL, batch)
     assert sum(each.numel() for each in own.parameters()) == sum(each.numel() for each in other.parameters())
@@ -59,13 +59,12 @@ def test_steps_are_counted_in_tokens_and_operations() -> None:
 
 
 def test_the_work_of_a_step_grows_with_its_rows() -> None:
-    two, four = (count_work(StepSize("1/12/2", rows, 13), make_batch(rows, 13)) for rows in (2, 4))
+    two, four = (count_work(SMALL, make_batch(rows, 13)) for rows in (2, 4))
     assert two < four < 3 * two
 
 
 def test_rows_may_be_longer_than_those_of_bert() -> None:
-    size = StepSize("1/12/2", 1, 600)
-    assert next(own_steps(size, "float32")) == 600
+    assert next(own_steps(replace(SMALL, batch_size=1, seq_length=600), "float32")) == 600
 
 
 def test_a_comparison_without_the_peer_has_both_precisions_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from bertkit.errors import BertkitError, usage_error
-from bertkit.speed.rounds import StepTimer, add_peers, choose_clock, compare, summarize, time_steps
+from bertkit.speed.rounds import StepTimer, add_peers, choose_clock, compare, time_steps
 
 
 def _sleep(seconds: float, units: int) -> Iterator[int]:
@@ -66,7 +66,8 @@ def test_a_system_that_dies_is_named_in_one_line() -> None:
 
 def test_ratios_are_medians_over_rounds_to_the_fastest_of_bertkit() -> None:
     speeds = {"bertkit a": [1.0, 1.0, 9.0], "bertkit b": [6.0, 2.0, 4.0], "other": [3.0, 2.0, 1.0]}
-    found = {each.system: (each.per_second, each.bertkit_is_faster) for each in summarize(speeds)}
+    systems = compare(speeds, work="w", unit="tokens", clock="wall time", left_out={}).systems
+    found = {each.system: (each.per_second, each.bertkit_is_faster) for each in systems}
     assert found == {"bertkit a": (1.0, 2.0), "bertkit b": (4.0, 1.0), "other": (2.0, 2.0)}
 
 

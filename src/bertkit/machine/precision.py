@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch.nn import functional
@@ -41,12 +41,9 @@ def explain_precision(device: torch.device) -> str:
 def measure_matmul_speed(device: torch.device) -> Mapping[str, float]:
     """GFLOP/s of one matrix product, by number format.
 
-    With "float32 medium" torch may compute float32 products in any fast way: other kernels on some chips, bfloat16 on
-    others. It is measured for display and never used, because float32 has to mean float32.
-
     The formats alternate, so that a busy machine slows them equally; the best round counts.
     """
-    runs = {name: _make_product(device, name) for name in ("float32", "float32 medium", "bfloat16")}
+    runs = {name: _make_product(device, name) for name in get_args(Precision)}
     rounds: list[dict[str, float]] = []
     begin = time.perf_counter()
     while len(rounds) < _MAX_ROUNDS and (len(rounds) < 2 or time.perf_counter() - begin < _MAX_SECONDS):
@@ -55,25 +52,20 @@ def measure_matmul_speed(device: torch.device) -> Mapping[str, float]:
     return {name: round(work / min(seconds[name] for seconds in rounds), 1) for name in runs}
 
 
-def _make_product(device: torch.device, name: str) -> Callable[[], float]:
+def _make_product(device: torch.device, name: Precision) -> Callable[[], float]:
     """A function that computes one product and returns its seconds."""
-    number_format, _, matmul_precision = name.partition(" ")
-    dtype = getattr(torch, number_format)
+    dtype = getattr(torch, name)
     # A generator of its own: measuring in the middle of a training changes none of its random numbers.
     generator = torch.Generator(device).manual_seed(0)
     states = torch.randn(_ROWS, _WIDTH, device=device, dtype=dtype, generator=generator)
     weight = torch.randn(_INNER, _WIDTH, device=device, dtype=dtype, generator=generator)
 
     def run() -> float:
-        usual = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision(matmul_precision or usual)
         begin = time.perf_counter()
         functional.linear(states, weight)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        seconds = time.perf_counter() - begin
-        torch.set_float32_matmul_precision(usual)
-        return seconds
+        return time.perf_counter() - begin
 
     return run
 

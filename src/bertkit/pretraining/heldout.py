@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from bertkit.errors import DivergenceError
 from bertkit.pretraining.job import PretrainingJob
@@ -93,25 +92,16 @@ def evaluate_before(job: PretrainingJob, phase: Phase, folder: RunFolder, progre
     """
     if job.run.from_model is None or phase.heads_only or phase.first != job.run.heads_until:
         return
-    if job.group.broadcast(not read_evaluation_before(folder)):
+    if job.group.broadcast(not read_last_evaluation(folder, before=True)):
         evaluate_heldout(job, job.phases[-1], folder, progress, is_before=True)
 
 
-def read_evaluation_before(folder: RunFolder) -> dict[str, float]:
-    """The logged evaluation of the model that the run continues from; empty if there is none."""
-    return _last([each for each in _evaluations(folder) if each.get(_BEFORE)])
+def read_last_evaluation(folder: RunFolder, *, before: bool = False) -> dict[str, float]:
+    """The last logged evaluation, or with ``before`` that of the model that the run continues from; empty without one.
 
-
-def read_last_evaluation(folder: RunFolder) -> dict[str, float]:
-    """The last logged evaluation, which a run that is resumed after its last step reports; empty if there is none."""
-    return _last(_evaluations(folder))
-
-
-def _evaluations(folder: RunFolder) -> list[Mapping[str, Any]]:
+    A run that is resumed after its last step reports it.
+    """
     records = read_metrics(folder.metrics) if folder.metrics.exists() else []
-    return [record for record in records if record["kind"] == _KIND]
-
-
-def _last(measured: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    last = measured[-1] if measured else {}
+    found = [record for record in records if record["kind"] == _KIND and (record.get(_BEFORE) or not before)]
+    last = found[-1] if found else {}
     return {name: value for name, value in last.items() if name not in ("kind", "step", _BEFORE)}

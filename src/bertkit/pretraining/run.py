@@ -19,7 +19,7 @@ from bertkit.machine.interrupts import Interrupts
 from bertkit.machine.precision import choose_precision
 from bertkit.pretraining.card import data_fingerprints, write_pretraining_card
 from bertkit.pretraining.from_model import check_same_model, model_fingerprint
-from bertkit.pretraining.heldout import read_evaluation_before
+from bertkit.pretraining.heldout import read_last_evaluation
 from bertkit.pretraining.job import PretrainingJob, build_job, check_division, check_encoder
 from bertkit.pretraining.loop import train
 from bertkit.pretraining.model_size import check_memory
@@ -171,7 +171,7 @@ def _train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progr
     """Train, then write the model, its card, the plot of the losses, and how the run ended."""
     heldout = train(job, folder, interrupts, progress)
     seconds, joules = job.watch.seconds, job.meter.joules
-    before = read_evaluation_before(folder)
+    before = read_last_evaluation(folder, before=True)
     save_current_model(job, folder.model, heldout)
     if folder.writes:
         write_pretraining_card(folder, job.run, job.state.step, heldout, before)

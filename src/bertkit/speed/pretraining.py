@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import get_args
 
@@ -46,25 +45,15 @@ Step = Callable[[], float]
 FindLoss = Callable[[], Tensor]
 
 
-@dataclass(frozen=True, slots=True)
-class StepSize:
-    """The BERT that is trained, and the rows and tokens of a row of its batch."""
-
-    model: str
-    rows: int
-    tokens: int
-
-
 def compare_pretraining(options: BenchPretrainOptions, say: Callable[[str], None]) -> SpeedComparison:
     """Tokens per second of bertkit and of the peers on the CPU, in float32 and in bfloat16."""
-    step_size = StepSize(options.size, options.batch_size, options.seq_length)
-    necessary = count_work(step_size, make_batch(step_size.rows, step_size.tokens)) / 1e9
-    own: dict[str, StepMaker] = {f"{OWN} {name}": partial(own_steps, step_size, name) for name in get_args(Precision)}
-    systems, left_out = add_peers(own, options.against, partial(peer_systems, step_size), say)
+    necessary = count_work(options, make_batch(options.batch_size, options.seq_length)) / 1e9
+    own: dict[str, StepMaker] = {f"{OWN} {name}": partial(own_steps, options, name) for name in get_args(Precision)}
+    systems, left_out = add_peers(own, options.against, partial(peer_systems, options), say)
     systems[_PRODUCT] = product_steps
     speeds = time_steps(systems, rounds=options.rounds, seconds=options.seconds, say=say)
     product = float(np.median(speeds.pop(_PRODUCT))) / 1e9
-    fastest = max(float(np.median(speeds[name])) for name in own) / (step_size.rows * step_size.tokens)
+    fastest = max(float(np.median(speeds[name])) for name in own) / (options.batch_size * options.seq_length)
     return compare(
         speeds,
         work=f"pre-training BERT-{options.size}, {options.batch_size} rows of {options.seq_length} tokens",
@@ -78,24 +67,24 @@ def compare_pretraining(options: BenchPretrainOptions, say: Callable[[str], None
     )
 
 
-def peer_systems(step_size: StepSize, peer: TrainingPeer) -> Iterator[tuple[str, StepMaker]]:
+def peer_systems(options: BenchPretrainOptions, peer: TrainingPeer) -> Iterator[tuple[str, StepMaker]]:
     """Hugging Face's model with torch's attention; a usage error if the library is not installed."""
     require("transformers", extra=EXTRA, purpose=f"--against {peer}")
     for name in get_args(Precision):
-        yield f"Hugging Face {name}", partial(huggingface_steps, step_size, name)
+        yield f"Hugging Face {name}", partial(huggingface_steps, options, name)
 
 
-def own_steps(step_size: StepSize, precision: Precision) -> Iterator[int]:
+def own_steps(options: BenchPretrainOptions, precision: Precision) -> Iterator[int]:
     """bertkit's steps, each with its number of tokens."""
     disable_malloc_trim()
-    batch = make_batch(step_size.rows, step_size.tokens)
-    yield from _repeat(make_step(*build_own(step_size, batch), precision), batch)
+    batch = make_batch(options.batch_size, options.seq_length)
+    yield from _repeat(make_step(*build_own(options, batch), precision), batch)
 
 
-def huggingface_steps(step_size: StepSize, precision: Precision) -> Iterator[int]:
+def huggingface_steps(options: BenchPretrainOptions, precision: Precision) -> Iterator[int]:
     """Hugging Face's steps, each with its number of tokens."""
-    batch = make_batch(step_size.rows, step_size.tokens)
-    yield from _repeat(make_step(*build_huggingface(step_size, batch), precision), batch)
+    batch = make_batch(options.batch_size, options.seq_length)
+    yield from _repeat(make_step(*build_huggingface(options, batch), precision), batch)
 
 
 def product_steps() -> Iterator[int]:
@@ -145,16 +134,16 @@ def make_step(model: nn.Module, find_loss: FindLoss, precision: Precision, devic
     return step
 
 
-def count_work(step_size: StepSize, batch: Batch) -> int:
+def count_work(options: BenchPretrainOptions, batch: Batch) -> int:
     """The necessary floating-point operations of a step."""
     with without_weights():
-        model = _build_model(step_size)
+        model = _build_model(options)
     return count_flops(model, batch)
 
 
-def build_own(step_size: StepSize, batch: Batch) -> tuple[Model, FindLoss]:
+def build_own(options: BenchPretrainOptions, batch: Batch) -> tuple[Model, FindLoss]:
     """bertkit's model on the device of the batch, and its loss."""
-    model = _build_model(step_size).train().to(batch.input_ids.device)
+    model = _build_model(options).train().to(batch.input_ids.device)
 
     def find_loss() -> Tensor:
         terms = model.loss(model(batch), batch)
@@ -163,10 +152,10 @@ def build_own(step_size: StepSize, batch: Batch) -> tuple[Model, FindLoss]:
     return model, find_loss
 
 
-def build_huggingface(step_size: StepSize, batch: Batch) -> tuple[nn.Module, FindLoss]:
+def build_huggingface(options: BenchPretrainOptions, batch: Batch) -> tuple[nn.Module, FindLoss]:
     """Hugging Face's model with torch's attention (sdpa), and its loss."""
     transformers = require("transformers", extra=EXTRA, purpose="--against hf")
-    own = _config(step_size)
+    own = _config(options)
     config = transformers.BertConfig(
         vocab_size=VOCABULARY,
         hidden_size=own.hidden_size,
@@ -192,9 +181,9 @@ def build_huggingface(step_size: StepSize, batch: Batch) -> tuple[nn.Module, Fin
     return model, find_loss
 
 
-def _build_model(step_size: StepSize) -> Model:
+def _build_model(options: BenchPretrainOptions) -> Model:
     """A BERT with the heads of MLM and NSP."""
-    encoder = Bert(_config(step_size))
+    encoder = Bert(_config(options))
     heads: dict[str, Objective] = {
         "mlm": MaskedLanguageModel(encoder.embeddings.word),
         "nsp": NextSentencePrediction(encoder.hidden_size),
@@ -202,6 +191,6 @@ def _build_model(step_size: StepSize) -> Model:
     return Model(encoder, heads)
 
 
-def _config(step_size: StepSize) -> BertConfig:
-    positions = max(_FEWEST_POSITIONS, step_size.tokens)
-    return size(step_size.model, vocab_size=VOCABULARY, max_positions=positions)
+def _config(options: BenchPretrainOptions) -> BertConfig:
+    positions = max(_FEWEST_POSITIONS, options.seq_length)
+    return size(options.size, vocab_size=VOCABULARY, max_positions=positions)

@@ -155,20 +155,6 @@ def time_steps(
     return speeds
 
 
-def summarize(speeds: Mapping[str, list[float]]) -> tuple[SystemSpeed, ...]:
-    """The medians of speeds, and their ratios to the bertkit system with the highest median."""
-    medians = {name: statistics.median(each) for name, each in speeds.items()}
-    fastest = speeds[max((name for name in speeds if name.startswith(OWN)), key=lambda name: medians[name])]
-    return tuple(
-        SystemSpeed(
-            system=name,
-            per_second=round(medians[name], 2),
-            bertkit_is_faster=round(statistics.median(a / b for a, b in zip(fastest, each, strict=True)), 3),
-        )
-        for name, each in speeds.items()
-    )
-
-
 def compare(
     speeds: Mapping[str, list[float]],
     *,
@@ -178,15 +164,24 @@ def compare(
     left_out: Mapping[str, str],
     notes: tuple[str, ...] = (),
 ) -> SpeedComparison:
-    """The result of measured ``speeds``, by system and round."""
+    """The medians of ``speeds``, by system and round, and their ratios to bertkit's system with the highest median."""
+    medians = {name: statistics.median(each) for name, each in speeds.items()}
+    fastest = speeds[max((name for name in speeds if name.startswith(OWN)), key=lambda name: medians[name])]
     return SpeedComparison(
         processor=processor_name(),
         threads=torch.get_num_threads(),
         clock=clock,
         work=work,
         unit=unit,
-        rounds=len(next(iter(speeds.values()))),
-        systems=summarize(speeds),
+        rounds=len(fastest),
+        systems=tuple(
+            SystemSpeed(
+                system=name,
+                per_second=round(medians[name], 2),
+                bertkit_is_faster=round(statistics.median(a / b for a, b in zip(fastest, each, strict=True)), 3),
+            )
+            for name, each in speeds.items()
+        ),
         left_out=left_out,
         notes=notes,
     )

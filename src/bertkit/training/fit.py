@@ -154,20 +154,6 @@ class TrainingState:
         self.step, self.skipped_in_a_row, self.elapsed = step, skipped_in_a_row, elapsed
 
 
-@dataclass(frozen=True, slots=True)
-class BatchCounts:
-    """The sizes of a batch: how many labels each loss term has, by its name, real tokens, and necessary FLOPs."""
-
-    labels: dict[str, int]
-    tokens: int
-    flops: int
-
-    def sum_over(self, group: ProcessGroup) -> BatchCounts:
-        """The counts of all processes together, in one exchange."""
-        tokens, flops, *labels = group.all_reduce_sum([self.tokens, self.flops, *self.labels.values()])
-        return BatchCounts(dict(zip(self.labels, labels, strict=True)), tokens, flops)
-
-
 def fit(
     state: TrainingState,
     source: BatchSource,
@@ -200,9 +186,9 @@ def fit(
     for share in prefetch(calls, _count_workers(plan, device)):
         if group.size > 1:  # other dropout in every process, without a state to save
             torch.manual_seed(group.seed(plan.seed, state.step))
-        counts = share.counts.sum_over(group)
+        counts, tokens, flops = _sum_counts(share, group)
         factor = lr_factor(plan.schedule, plan.done(state.step, state.elapsed), plan.total)
-        own_losses = accumulate_gradients(state.model, share.batches, counts.labels, device, plan.precision)
+        own_losses = accumulate_gradients(state.model, share.batches, counts, device, plan.precision)
         losses = dict(zip(own_losses, group.all_reduce_sum(list(own_losses.values())), strict=True))
         group.sum_gradients(state.model.parameters())
         grad_norm, skipped = _update(state, losses, plan.optimizer, factor)
@@ -219,8 +205,8 @@ def fit(
             grad_norm=grad_norm,
             lr=plan.optimizer.lr * factor,
             examples=share.examples,
-            tokens=counts.tokens,
-            flops=counts.flops,
+            tokens=tokens,
+            flops=flops,
             seconds=now - begin,
             skipped=skipped,
         )
@@ -241,12 +227,23 @@ def _progress(plan: Plan, step: int, elapsed: float) -> float:
 
 
 class _Share(NamedTuple):
-    """The micro-batches of this process and their counts; ``examples`` counts the whole batch."""
+    """The micro-batches of this process, with their labels of each loss term, real tokens and necessary FLOPs.
+
+    ``examples`` counts the whole batch.
+    """
 
     epoch: int
     examples: int
     batches: list[Batch]
-    counts: BatchCounts
+    labels: dict[str, int]
+    tokens: int
+    flops: int
+
+
+def _sum_counts(share: _Share, group: ProcessGroup) -> tuple[dict[str, int], int, int]:
+    """The labels, tokens and FLOPs of all processes together, in one exchange."""
+    tokens, flops, *labels = group.all_reduce_sum([share.tokens, share.flops, *share.labels.values()])
+    return dict(zip(share.labels, labels, strict=True)), tokens, flops
 
 
 def _read_share(
@@ -279,7 +276,7 @@ def _read_share(
         else:
             batch = batch.with_labels(**{name: torch.full_like(each, IGNORE) for name, each in batch.labels.items()})
         batches.append(batch.pinned() if pin else batch)
-    return _Share(epoch, len(indices), batches, BatchCounts(count_labels(model, batches), num_tokens, num_flops))
+    return _Share(epoch, len(indices), batches, count_labels(model, batches), num_tokens, num_flops)
 
 
 def count_labels(model: Model, batches: Sequence[Batch]) -> dict[str, int]:
