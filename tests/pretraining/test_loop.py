@@ -3,8 +3,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -17,6 +19,7 @@ from bertkit.pretraining.heldout import evaluate_heldout
 from bertkit.pretraining.loop import is_snapshot
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import pretrain
+from bertkit.pretraining.saving import save_state
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics
 
@@ -51,6 +54,22 @@ def test_steps_are_logged_evaluated_and_saved_at_their_intervals(run: PretrainRu
     assert [each["step"] for each in records if each["kind"] == "heldout"] == [4, 8, 10]
     saved = [folder.name for folder in store.checkpoints(run.output / "checkpoints")]
     assert sorted(saved) == ["step-00000005", "step-00000010"]
+
+
+def test_work_between_two_phases_that_takes_the_time_of_the_last_one_leaves_it_one_step(
+    run: PretrainRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def save_slowly(*arguments: Any) -> int:
+        time.sleep(2.0)
+        return save_state(*arguments)
+
+    monkeypatch.setattr(loop, "save_state", save_slowly)
+    timed = replace(run, steps=None, minutes=2.0 / 60, long_share=0.999999, save_every=1, evaluate_every=99)
+    result = pretrain(timed, Progress("quiet"))
+    records = [each for each in read_metrics(run.output / "metrics.jsonl") if each["kind"] == "train"]
+    assert [(each["step"], each["seq_length"]) for each in records] == [(1, 13), (2, 41)]
+    assert result.steps == 2
+    assert "mlm" in result.heldout
 
 
 def test_an_interrupt_saves_the_step_and_names_the_resume_command(

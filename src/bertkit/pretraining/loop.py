@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -30,6 +31,8 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
     saved, heldout = state.step, read_last_evaluation(folder)
     peak = peak_flops(default_device(), run.precision or "float32")
     for phase in job.phases:
+        if before >= total:  # it is resumed after its last step, or that was in an earlier phase
+            break
         evaluate_before(job, phase, folder, progress)
         for step in _steps(job, phase):
             mfu = step.flops / step.seconds / (peak * group.size) if peak else None
@@ -65,14 +68,18 @@ def is_snapshot(before: float, done: float, total: float, snapshots: int) -> boo
 
 
 def _steps(job: PretrainingJob, phase: Phase) -> Iterator[Step]:
-    """The remaining steps of a phase."""
+    """The remaining steps of a phase; of the last phase of a timed run at least one.
+
+    Saving or evaluating after the step before can take all of its time.
+    """
     phase.begin(job.state)
+    is_last = job.run.is_timed and phase is job.phases[-1]
     return fit(
         job.state,
         phase.source,
         phase.plan,
         first_step=phase.first_step,
-        until=phase.until,
+        until=max(phase.until, math.nextafter(job.done, math.inf)) if is_last else phase.until,
         group=job.group,
         count_flops=partial(count_flops, job.state.model),
     )

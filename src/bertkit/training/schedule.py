@@ -41,7 +41,7 @@ def lr_factor(config: ScheduleConfig, done: float, total: float) -> float:
     if config.decay == "constant":
         return 1.0
     if config.decay == "late":
-        return min(1.0, (total - done) / (config.decay_share * total))
+        return min(1.0, max(0.0, (total - done) / (config.decay_share * total)))
     begin = 0 if config.decay == "bert" else warmup
     # A run of one step may have no step after the warm-up.
     left = max(0.0, (total - done) / (total - begin)) if total > begin else 1.0
