@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.opened_files import count_opens
 
 from bertkit.errors import BertkitError
-from bertkit.formats.tables import Format, Row, Table, sniff
+from bertkit.formats.tables import Format, Row, Table
 
 HEADER = b"id,text,label\n"
 
@@ -88,7 +88,7 @@ def test_the_delimiter_is_found(mark: str, tmp_path: Path) -> None:
     other = "," if mark == ";" else ";"
     path = tmp_path / "t.csv"
     path.write_text(f"id{mark}text{mark}label\n1{mark}a{other} b{mark}x\n", encoding="utf-8")
-    assert sniff(path).delimiter == mark
+    assert Table(path).form.delimiter == mark
 
 
 def test_quotes_of_a_tab_separated_file_are_characters(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_table_in_another_encoding(tmp_path: Path) -> None:
     table = Table(path, encoding="cp1252")
     assert table.columns == ("nr", "opinion")
     assert [row.cells for row in table.rows("opinion", "nr")] == [["Très \u20acheap", "5"]]
-    assert sniff(path, "cp1252").delimiter == ";"
+    assert Table(path, encoding="cp1252").form.delimiter == ";"
 
 
 def test_a_json_object_over_several_lines_is_one_row(tmp_path: Path) -> None:

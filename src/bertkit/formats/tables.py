@@ -210,7 +210,7 @@ class Table:
         return "Fix the row."
 
 
-def sniff(path: Path, encoding: str | None = None) -> Format:
+def _guess_format(path: Path, lines: Lines) -> Format:
     """The format of a file, guessed from its name and its first thousand lines.
 
     The delimiter is the one that gives every line equally many cells, of several the one that splits the first line
@@ -219,10 +219,6 @@ def sniff(path: Path, encoding: str | None = None) -> Format:
     line that holds a number, or a cell that recurs further down, is data and not names, unless two others are usual
     names: the columns are then called 1, 2, 3.
     """
-    return _guess_format(path, Lines(path, encoding))
-
-
-def _guess_format(path: Path, lines: Lines) -> Format:
     suffix = suffix_of(path)
     if suffix == ".parquet":
         return Format(kind="parquet")

@@ -9,7 +9,7 @@ from pathlib import Path
 from bertkit.errors import count_of, verb_of
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_row, open_lines
-from bertkit.formats.tables import Format, Table, sniff
+from bertkit.formats.tables import Format, Table
 from bertkit.task_files.columns import guess_columns
 from bertkit.task_files.files import Cells, Columns, read_cells
 from bertkit.task_types.held_out import describe_repeated_ids
@@ -113,8 +113,9 @@ class TextReader(RowReader[TextExample]):
             form = Format(names=("first", "second")) if self.pair else Format(kind="lines", names=("first",))
             return Table(path, form, encoding=encoding), Columns(first="first", second="second" if self.pair else None)
         keeps_quotes = any(split.form and not split.form.quotes for split in self.files.splits.values())
-        sniffed = replace(sniff(path, encoding), quotes=False) if suffix_of(path) == ".tsv" and keeps_quotes else None
-        table = Table(path, sniffed, encoding=encoding)
+        table = Table(path, encoding=encoding)
+        if suffix_of(path) == ".tsv" and keeps_quotes:
+            table = Table(path, replace(table.form, quotes=False), encoding=encoding)
         return table, self._columns_in(table)
 
     def _columns_in(self, table: Table) -> Columns:
