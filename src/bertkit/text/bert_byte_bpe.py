@@ -15,18 +15,13 @@ from bertkit.errors import data_error
 from bertkit.storage.atomic import read_json
 from bertkit.text.added_tokens import AddedTokens, read_added_tokens
 from bertkit.text.backend import build_backend
-from bertkit.text.base import BaseTokenizer
+from bertkit.text.byte_bpe import ByteLevelTokenizer
 from bertkit.text.normalization import BertSpecialTokens
 from bertkit.text.tokenizer_files import TOKENIZER, Description, read_config
 
-_SPACE = "Ġ"
 
-
-class BertByteBPE(BaseTokenizer):
+class BertByteBPE(ByteLevelTokenizer):
     """ModernBERT's tokenizer, from the ``description`` that is the content of its ``tokenizer.json``."""
-
-    cls_id: int
-    sep_id: int
 
     def __init__(self, description: Description, source: str, added: AddedTokens | None = None) -> None:
         listed = AddedTokens.unmark(description.get("added_tokens"), BertSpecialTokens())
@@ -60,10 +55,6 @@ class BertByteBPE(BaseTokenizer):
         inputs = ["input_ids", "attention_mask"]
         config = {**specials, "model_input_names": inputs, "tokenizer_class": "PreTrainedTokenizerFast"}
         self._save(folder, config, {})
-
-    def surface_form(self, id: int) -> tuple[str, bool]:
-        """The characters of a subword without its space, and whether it had none, so that it continues a word."""
-        return self.decode([id]).removeprefix(" "), not self.id_to_token(id).startswith(_SPACE)
 
     def _describe(self) -> Description:
         """The content that was read, with the tokens that other files of the folder add, and their flags."""

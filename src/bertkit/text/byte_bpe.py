@@ -41,11 +41,19 @@ class SpecialTokens(NamedTuple):
     mask: str = "<mask>"
 
 
-class ByteLevelBPE(BaseTokenizer):
-    """RoBERTa's tokenizer; with ``leading_space`` a space is added to every text that does not begin with one."""
+class ByteLevelTokenizer(BaseTokenizer):
+    """A tokenizer in whose vocabulary a subword that begins a word includes the space before it."""
 
     cls_id: int
     sep_id: int
+
+    def surface_form(self, id: int) -> tuple[str, bool]:
+        """The characters of a subword without its space, and whether it had none, so that it continues a word."""
+        return self.decode([id]).removeprefix(" "), not self.id_to_token(id).startswith(_SPACE)
+
+
+class ByteLevelBPE(ByteLevelTokenizer):
+    """RoBERTa's tokenizer; with ``leading_space`` a space is added to every text that does not begin with one."""
 
     def __init__(self, backend: Tokenizer, source: str = "the vocabulary", added: AddedTokens | None = None) -> None:
         super().__init__(backend, SpecialTokens(), model="RoBERTa", source=source, added=added)
@@ -83,10 +91,6 @@ class ByteLevelBPE(BaseTokenizer):
             leading_space=bool(splitting["add_prefix_space"]), mask_takes_space=mask is None or mask.lstrip
         )
         self._save(folder, config, vocabulary_and_merges(description))
-
-    def surface_form(self, id: int) -> tuple[str, bool]:
-        """The characters of a subword without its space, and whether it had none, so that it continues a word."""
-        return self.decode([id]).removeprefix(" "), not self.id_to_token(id).startswith(_SPACE)
 
 
 def train(texts: Iterable[str], *, vocab_size: int = 50_265) -> ByteLevelBPE:
