@@ -47,6 +47,13 @@ def test_inputs_that_exist_are_accepted(record: Options) -> None:
     check_inputs(record)
 
 
+def test_a_saved_dataset_is_a_table() -> None:
+    Path("saved").mkdir()
+    Path("saved/dataset_info.json").write_text("{}")
+    check_inputs(PredictOptions("run", "saved", output="p.csv"))
+    check_inputs(EmbedOptions("run", "saved", output="v.npy"))
+
+
 @pytest.mark.parametrize(
     ("record", "message"),
     [

@@ -80,11 +80,6 @@ def parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Values]:
             raise data_error(f"{path}, row {number + 1:,}: cannot be read ({error}).") from error
 
 
-def is_dataset(folder: Path) -> bool:
-    """Whether a folder is one split saved by ``datasets``."""
-    return any((folder / name).is_file() for name in ("state.json", "dataset_info.json"))
-
-
 def dataset_splits(folder: Path) -> list[str]:
     """The splits in ``dataset_dict.json``; none without such a file."""
     file = folder / "dataset_dict.json"

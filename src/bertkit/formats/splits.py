@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 from bertkit.errors import usage_error
-from bertkit.formats.arrow import dataset_splits, is_dataset
+from bertkit.formats.arrow import dataset_splits
 from bertkit.formats.compression import COMPRESSIONS
+from bertkit.storage.locations import is_dataset
 
 _NAMES = {
     "train": ("train", "training"),

@@ -22,7 +22,6 @@ from bertkit.formats.arrow import (
     dataset_names,
     dataset_rows,
     dataset_splits,
-    is_dataset,
     parquet_names,
     parquet_rows,
 )
@@ -31,6 +30,7 @@ from bertkit.formats.compression import suffix_of
 from bertkit.formats.json_records import Record, json_records, list_nested, read_field, refuse_nested_rows
 from bertkit.formats.lines import Lines, at_line, at_row
 from bertkit.formats.workbooks import is_workbook
+from bertkit.storage.locations import is_dataset
 
 _DELIMITERS = ",;\t|"
 _JSON = ("json", "jsonl")

@@ -26,6 +26,7 @@ from bertkit.storage.locations import (
     require_files,
     require_model,
     require_run,
+    require_tables,
     require_texts,
 )
 from bertkit.storage.remote import RemotePath, is_url, to_path
@@ -54,7 +55,7 @@ def read_stdin() -> Iterator[bytes]:
 class Input:
     """A note in the type of an option: what is at the path that it names; ``upload`` is an output."""
 
-    kind: Literal["file", "stream", "texts", "model", "run", "data", "any", "task", "upload"]
+    kind: Literal["file", "table", "stream", "texts", "model", "run", "data", "any", "task", "upload"]
 
 
 InputFile = Annotated[AnyPath, Input("file")]
@@ -97,7 +98,7 @@ class LoadedModel(Protocol):
         """That of the model."""
 
 
-TableFile = Annotated[AnyPath | DataTable, Input("file")]
+TableFile = Annotated[AnyPath | DataTable, Input("table")]
 """A table in a file or in memory."""
 
 TableStream = Annotated[AnyPath | DataTable, Input("stream")]
@@ -168,7 +169,8 @@ _MAY_BE_URLS = ("texts", "upload")
 
 _CHECKS: Mapping[str, Callable[[Sequence[Path]], None]] = {
     "file": require_files,
-    "stream": lambda paths: require_files([path for path in paths if path != STREAM]),
+    "table": require_tables,
+    "stream": lambda paths: require_tables([path for path in paths if path != STREAM]),
     "texts": require_texts,
     "model": _each(require_model),
     "run": _each(require_run),

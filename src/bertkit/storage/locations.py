@@ -28,6 +28,16 @@ def require_files(paths: Sequence[Path]) -> None:
             raise usage_error(f"no file at {path}.{suggest_path(path)}")
 
 
+def is_dataset(folder: Path) -> bool:
+    """Whether a folder was written by ``save_to_disk`` of a ``Dataset``."""
+    return any((folder / name).is_file() for name in ("state.json", "dataset_info.json"))
+
+
+def require_tables(paths: Sequence[Path]) -> None:
+    """Raise a usage error for the first path at which there is neither a file nor a saved ``Dataset``."""
+    require_files([path for path in paths if not is_dataset(path)])
+
+
 def require_texts(paths: Sequence[Path]) -> None:
     """Raise a usage error for the first path at which there is neither a file nor a folder of files."""
     require_files([path for path in paths if not path.is_dir()])

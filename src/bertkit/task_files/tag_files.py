@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bertkit.errors import data_error
-from bertkit.formats.arrow import is_dataset
 from bertkit.formats.cells import Structure
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table
 from bertkit.storage.json_text import parse_json
+from bertkit.storage.locations import is_dataset
 from bertkit.task_files.columns import find_id
 from bertkit.task_files.conll_files import Sentence, has_tag_columns, is_tag, read_columns
 from bertkit.task_files.entity_spans import find_spans, find_texts, read_texts
