@@ -163,7 +163,8 @@ def test_the_head_of_a_small_model_fits_its_task(tmp_path: Path) -> None:
 
     assert head(mrpc) == {"task.pooling": "mean", "task.pair_head": True}
     assert head(sst2) == {"task.pooling": "mean"}
-    assert head(swag) == head(conll2003) == head(squad.v1) == {}
+    assert head(squad.v1) == head(squad.v2) == {"task.question_head": True}
+    assert head(swag) == head(conll2003) == {}
 
 
 def test_a_larger_model_keeps_a_pooler_that_other_libraries_read(
@@ -218,6 +219,13 @@ def test_a_fine_tuned_model_keeps_its_head(tmp_path: Path) -> None:
         folder.metadata = {"task": trained.record()}
         found = small_model_settings(folder, mrpc, 2_000)
         assert (found["task.pooling"], found["task.pair_head"]) == (trained.pooling, trained.pair_head)
+
+
+def test_a_model_that_answers_questions_keeps_its_head(tmp_path: Path) -> None:
+    folder = bert(tmp_path, 4, 256)
+    for trained in (squad.v1, replace(squad.v1, question_head=True)):
+        folder.metadata = {"task": trained.record()}
+        assert small_model_settings(folder, squad.v2, 2_000)["task.question_head"] is trained.question_head
 
 
 def test_models_that_read_from_left_to_right_keep_the_last_state(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from bertkit.errors import BertkitError
 from bertkit.inference.onnx_model import OnnxModel, write_onnx
 from bertkit.model import Model
 from bertkit.objectives.crf_tagging import CrfTagging
+from bertkit.objectives.span_extraction import SpanExtraction
 
 for name in ("onnx", "onnxscript", "onnxruntime"):
     pytest.importorskip(name, reason="install bertkit[onnx]")
@@ -43,6 +44,12 @@ def test_what_has_no_onnx_form_is_refused(tmp_path: Path) -> None:
     encoder = bert.tiny()
     with pytest.raises(BertkitError, match="the model has a CRF, which has no ONNX form"):
         write_onnx(Model(encoder, {"tags": CrfTagging(encoder.hidden_size, ("O", "B-X", "I-X"))}), tmp_path / "x.onnx")
+    with pytest.raises(
+        BertkitError, match=r"finds the words of the question, which has no ONNX form.*question_head=false"
+    ):
+        write_onnx(
+            Model(encoder, {"span": SpanExtraction(encoder.hidden_size, question_head=True)}), tmp_path / "x.onnx"
+        )
     assert not list(tmp_path.iterdir())
 
 

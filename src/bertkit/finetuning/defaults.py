@@ -12,7 +12,14 @@ from bertkit.contracts import LayerStack
 from bertkit.encoder_types import context_of
 from bertkit.encoder_types.building import sketch_encoder
 from bertkit.finetuning.starting_point import trained_task
-from bertkit.task_types import FileTask, MultipleChoiceTask, RegressionTask, SimilarityTask, TextTask
+from bertkit.task_types import (
+    FileTask,
+    MultipleChoiceTask,
+    QuestionAnsweringTask,
+    RegressionTask,
+    SimilarityTask,
+    TextTask,
+)
 from bertkit.tasks.glue import cola, mrpc, qqp, rte, stsb
 
 Value = TypeVar("Value")
@@ -146,7 +153,7 @@ def small_model_settings(folder: ModelFolder, task: FileTask, num_examples: int)
     """The settings, by path, with which a small model learns most from this many examples.
 
     The paper's were chosen for networks of 85 million parameters and more, pre-trained for days. A smaller one needs a
-    higher learning rate and more steps, for two texts a head that compares their means, and numbers around 0.
+    higher learning rate and more steps, for two texts or a question a head that compares them, and numbers around 0.
     """
     found: dict[str, object] = {
         "optimizer.lr": _learning_rate(folder, task),
@@ -176,7 +183,7 @@ def _learning_rate(folder: ModelFolder, task: FileTask) -> float | None:
 
 
 def _head_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
-    """The mean of the states of a text, and for two texts a pair head on their means.
+    """The mean of the states of a text, a pair head on the means of two, and a question head that finds words again.
 
     SST-2, 2,000 examples, two seeds: the mean has 73.9 +- 0.6 with a BERT-mini of 30 minutes of pre-training, and [CLS]
     72.5 with one seed and one class for everything with the other; after 6 minutes they are level (74.5, 74.3). With a
@@ -184,27 +191,29 @@ def _head_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
     its head, one that reads from left to right keeps the state of the last token, and a larger one with a pooler, which
     other libraries read, keeps [CLS].
     """
-    if not isinstance(task, TextTask | MultipleChoiceTask):
+    if not isinstance(task, TextTask | MultipleChoiceTask | QuestionAnsweringTask):
         return {}
     before = trained_task(folder)
     trained, record = {} if before is None else before.record(), task.record()
-    if all(trained.get(name) == record[name] for name in ("type", "labels")):
+    if all(trained.get(name) == record.get(name) for name in ("type", "labels")):
         return {f"task.{name}": trained[name] for name in _HEADS if name in trained and name in record}
     if context_of(folder.config) != "bidirectional":
         return {}
-    reads_mean = count_layer_parameters(folder) <= _SMALLEST or not has_pooler(folder)
-    return mean_head_settings(task) if reads_mean else {}
+    reads_all = count_layer_parameters(folder) <= _SMALLEST or not has_pooler(folder)
+    return small_head_settings(task) if reads_all else {}
 
 
-def mean_head_settings(task: FileTask) -> dict[str, object]:
-    """The head of a task for texts that reads the means of texts; nothing for another task, whose head reads no [CLS]
-    or was not measured."""
+def small_head_settings(task: FileTask) -> dict[str, object]:
+    """The head of a task that reads the means of texts, or where the words of a question are; nothing for another task,
+    whose head reads no [CLS] or was not measured."""
+    if isinstance(task, QuestionAnsweringTask):
+        return {"task.question_head": True}
     if not isinstance(task, TextTask):
         return {}
     return {"task.pooling": "mean", **({"task.pair_head": True} if task.pair else {})}
 
 
-_HEADS = ("pooling", "pair_head")
+_HEADS = ("pooling", "pair_head", "question_head")
 
 
 def _scale_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:

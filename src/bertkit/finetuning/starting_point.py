@@ -24,6 +24,7 @@ _HEAD_SETTINGS: Mapping[str, object] = {
     "crf": None,
     "pooling": "cls",
     "pair_head": None,
+    "question_head": None,
 }
 """The settings of a task that its heads depend on, with the value that a record without the setting has."""
 

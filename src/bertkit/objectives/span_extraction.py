@@ -16,10 +16,17 @@ from torch.nn import functional as F
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Objective
 from bertkit.nn.init import initialize
+from bertkit.nn.question_matching import QuestionMatching
+
+_IMPOSSIBLE = -1e4
+"""The score of a token that no answer can have; the sum of two is a number in every format."""
 
 
 class SpanExtraction(Objective):
     """One linear layer on every token, without dropout (google-research/bert ``run_squad.py``).
+
+    With ``question_head`` the layer reads ``QuestionMatching``, which shows where the words of the question occur, and
+    tokens of the question have no score.
 
     ``forward`` returns ``start`` and ``end`` (B, T). The labels of a row are the positions of the first and the last
     token; both are 0, the position of [CLS], if the window has no answer. The loss is the mean of both
@@ -34,16 +41,28 @@ class SpanExtraction(Objective):
         "ends.bias": ("qa_outputs.bias",),
     }
 
-    def __init__(self, hidden_size: int) -> None:
+    def __init__(self, hidden_size: int, *, question_head: bool = False) -> None:
         super().__init__()
+        self.matching = QuestionMatching(hidden_size) if question_head else None
+        self.in_huggingface = self.matching is None
         self.ends = nn.Linear(hidden_size, 2)
         initialize(self)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``start`` and ``end`` (B, T); values at padding are undefined."""
+        hidden, near = states.hidden_states, None
+        if self.matching is not None:
+            embeddings = hidden if states.embeddings is None else states.embeddings
+            hidden, near = self.matching(hidden, embeddings, batch.attention_mask, batch.segment_ids)
         # Answers are ranked by the sum of two scores; in bfloat16 too many sums would be equal.
-        with torch.autocast(states.hidden_states.device.type, enabled=False):
-            start, end = self.ends(states.apply_head(states.hidden_states.float())).unbind(dim=-1)
+        with torch.autocast(hidden.device.type, enabled=False):
+            if near is None:
+                scores = self.ends(states.apply_head(hidden.float()))
+            else:
+                possible = batch.segment_ids == 1
+                possible[:, 0] = True  # no answer
+                scores = (self.ends(hidden.float()) + near).masked_fill(~possible.unsqueeze(2), _IMPOSSIBLE)
+        start, end = scores.unbind(dim=-1)
         return {"start": start, "end": end}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bertkit.config import Setting, apply
 from bertkit.finetuning.baselines import write_baselines
-from bertkit.finetuning.defaults import finetuning_profile_settings, mean_head_settings
+from bertkit.finetuning.defaults import finetuning_profile_settings, small_head_settings
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import read_results
 from bertkit.finetuning.run import finetune
@@ -205,7 +205,7 @@ class ReproductionPlan:
         if self._scale.profile != "paper":
             published = {path: value for path, value in published.items() if path in _SETTINGS_AT_ANY_SCALE}
         if self._scale.mean_heads and model.profile in ("bert", "roberta"):
-            published = {**published, **mean_head_settings(benchmark.task)}
+            published = {**published, **small_head_settings(benchmark.task)}
         return {**benchmark.settings, **published, **model.settings}
 
     def _finetuning_unit(self, model: SystemModel, benchmark: Benchmark, settings: Settings, output: Path) -> Unit:

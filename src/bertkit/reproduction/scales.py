@@ -46,8 +46,8 @@ class Scale:
     ``baseline_share``, and learning rate and epochs of their own, as only their inputs are pre-trained. ``batch``,
     ``epochs`` and ``learning_rates`` are those of fine-tuning; the learning rate that is best on dev counts, as in the
     paper. With ``mean_heads`` BERT, its ablations and RoBERTa are fine-tuned with heads that read the mean of a text's
-    states, and of both texts, instead of [CLS]. ``limit`` and ``dev_limit`` are the largest numbers of training and dev
-    examples; ``max_length`` and ``span_length``, for SQuAD, are tokens.
+    states instead of [CLS], compare two texts, and look for the words of a question. ``limit`` and ``dev_limit`` are
+    the largest numbers of training and dev examples; ``max_length`` and ``span_length``, for SQuAD, are tokens.
     """
 
     name: str
