@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from bertkit.data.prepare import prepare
 from bertkit.encoders.bert import size
 from bertkit.errors import BertkitError
 from bertkit.finetuning.record import FinetuneRun
+from bertkit.finetuning.results import FinetuneResult
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import pretrain
 from bertkit.quick_start.workers import count_processes, finetune_all
@@ -49,6 +51,10 @@ def model(tmp_path: Path) -> Path:
     return pretrain(run, Progress("quiet")).folder
 
 
+def end_at_once(run: FinetuneRun) -> FinetuneResult:
+    os._exit(7)
+
+
 def plan(model: Path, folder: Path) -> list[FinetuneRun]:
     rows = [f"{first} {second},{first < second}" for first in WORDS for second in WORDS]
     (folder / "table.csv").write_text("\n".join(["text,label", *rows]))
@@ -71,11 +77,16 @@ def test_fine_tunings_are_returned_in_their_order(model: Path, tmp_path: Path) -
     assert ModelFolder.open(tmp_path / "tuned-3").metadata["seed"] == 3
 
 
-def test_the_end_of_a_process_is_an_error_at_once(
+def test_the_error_of_a_fine_tuning_is_raised_in_one_line(
     model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Both processes fail: the model is missing."""
     runs = [replace(each, model=model.with_name("missing")) for each in plan(model, tmp_path)]
-    with pytest.raises(BertkitError, match=r"a process of the quickstart ended with exit code 1"):
+    with pytest.raises(BertkitError, match=r"no model at .*missing"):
         finetune_all(runs, 2, "three runs", Progress("quiet"))
-    assert "missing" in capfd.readouterr().err
+    assert not capfd.readouterr().err
+
+
+def test_the_end_of_a_process_is_an_error_at_once(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertkit.quick_start.workers._finetune", end_at_once)
+    with pytest.raises(BertkitError, match=r"a process of the quickstart ended with exit code 7"):
+        finetune_all(plan(model, tmp_path), 2, "three runs", Progress("quiet"))

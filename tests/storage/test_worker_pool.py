@@ -9,6 +9,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
+from bertkit.errors import BertkitError
 from bertkit.storage.subprocess_worker import WorkerDiedError
 from bertkit.storage.worker_pool import WorkerPool
 
@@ -16,6 +17,12 @@ from bertkit.storage.worker_pool import WorkerPool
 def identify(number: int) -> tuple[int, int]:
     time.sleep(0.01)
     return number, os.getpid()
+
+
+def halve(number: int) -> int:
+    if number % 2:
+        raise BertkitError(f"{number} is odd.")
+    return number // 2
 
 
 def test_all_processes_work_and_every_argument_has_its_result() -> None:
@@ -28,6 +35,13 @@ def test_all_processes_work_and_every_argument_has_its_result() -> None:
 def test_the_environment_is_that_of_every_process() -> None:
     with WorkerPool(os.getenv, 2, environment={"POOL_TEST": "seven"}) as pool:
         assert [pool.submit("POOL_TEST").result() for _ in range(4)] == ["seven"] * 4
+
+
+def test_an_error_about_the_files_of_a_user_is_raised_and_its_process_goes_on() -> None:
+    with WorkerPool(halve, 1) as pool:
+        with pytest.raises(BertkitError, match="7 is odd"):
+            pool.submit(7).result()
+        assert pool.submit(8).result() == 4
 
 
 def test_a_process_that_is_killed_is_an_error_of_its_call() -> None:

@@ -10,7 +10,6 @@ from bertkit.data.unit_worker import UnitResult, UnitWorker, WorkUnit
 from bertkit.errors import BertkitError
 from bertkit.options.job import Engine
 from bertkit.storage.ray_cluster import map_on_cluster
-from bertkit.storage.returned_errors import ReturnErrors, raise_returned
 from bertkit.storage.subprocess_worker import WorkerDiedError, count_cores
 from bertkit.storage.worker_pool import WorkerPool
 
@@ -32,16 +31,14 @@ def work_all(
     if engine == "ray":
         yield from map_on_cluster(work, units, calls=workers)
     elif workers_here > 1:
-        with WorkerPool(ReturnErrors(work), workers_here, environment=_ONE_THREAD) as pool:
+        with WorkerPool(work, workers_here, environment=_ONE_THREAD) as pool:
             yield from _work_in_processes(units, pool)
     else:
         yield from ((unit, work(unit)) for unit in units)
 
 
-def _work_in_processes(
-    units: Iterable[WorkUnit], pool: WorkerPool[WorkUnit, UnitResult | BertkitError]
-) -> Iterator[Result]:
-    waiting: deque[tuple[WorkUnit, Future[UnitResult | BertkitError]]] = deque()
+def _work_in_processes(units: Iterable[WorkUnit], pool: WorkerPool[WorkUnit, UnitResult]) -> Iterator[Result]:
+    waiting: deque[tuple[WorkUnit, Future[UnitResult]]] = deque()
     for unit in units:
         waiting.append((unit, pool.submit(unit)))
         if len(waiting) > 2 * len(pool.workers):
@@ -50,9 +47,9 @@ def _work_in_processes(
         yield _wait_for(*waiting.popleft())
 
 
-def _wait_for(unit: WorkUnit, result: Future[UnitResult | BertkitError]) -> Result:
+def _wait_for(unit: WorkUnit, result: Future[UnitResult]) -> Result:
     try:
-        return unit, raise_returned(result.result())
+        return unit, result.result()
     except WorkerDiedError as error:
         raise BertkitError(
             f"a worker process died ({error}): it was killed, or memory ran out. Finished shards are kept; repeat the "

@@ -8,6 +8,8 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Generic
 
+from bertkit.errors import BertkitError
+from bertkit.storage.returned_errors import ReturnErrors, raise_returned
 from bertkit.storage.subprocess_worker import Argument, Result, SubprocessWorker
 
 
@@ -20,20 +22,20 @@ class WorkerPool(Generic[Argument, Result]):
     def __init__(
         self, function: Callable[[Argument], Result], size: int, *, environment: Mapping[str, str] | None = None
     ) -> None:
-        self.workers = [SubprocessWorker(function, environment=environment) for _ in range(size)]
-        self._idle: SimpleQueue[SubprocessWorker[Argument, Result]] = SimpleQueue()
+        self.workers = [SubprocessWorker(ReturnErrors(function), environment=environment) for _ in range(size)]
+        self._idle: SimpleQueue[SubprocessWorker[Argument, Result | BertkitError]] = SimpleQueue()
         for worker in self.workers:
             self._idle.put(worker)
         self._threads = ThreadPoolExecutor(size)  # each waits for one process
 
     def submit(self, argument: Argument) -> Future[Result]:
-        """The result of the function, or WorkerDiedError if the process ends before it."""
+        """The result of the function, or its BertkitError; WorkerDiedError if the process ends before it."""
         return self._threads.submit(self._call, argument)
 
     def _call(self, argument: Argument) -> Result:
         worker = self._idle.get()
         try:
-            return worker.call(argument)
+            return raise_returned(worker.call(argument))
         finally:
             self._idle.put(worker)
 
