@@ -46,6 +46,7 @@ def heads(encoder: Bert) -> Mapping[str, Mapping[str, Objective]]:
         "number": {"number": Regression(width)},
         "tags": {"tags": TokenClassification(width, 5)},
         "span": {"span": SpanExtraction(width)},
+        "words of a question": {"span": SpanExtraction(width, question_head=True)},
         "choice": {"choice": MultipleChoice(width)},
         "pre-training": {"mlm": mlm, "nsp": NextSentencePrediction(width)},
         "encoder": {},

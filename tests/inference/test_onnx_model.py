@@ -15,7 +15,6 @@ from bertkit.errors import BertkitError
 from bertkit.inference.onnx_model import OnnxModel, write_onnx
 from bertkit.model import Model
 from bertkit.objectives.crf_tagging import CrfTagging
-from bertkit.objectives.span_extraction import SpanExtraction
 
 for name in ("onnx", "onnxscript", "onnxruntime"):
     pytest.importorskip(name, reason="install bertkit[onnx]")
@@ -32,7 +31,7 @@ def test_outputs_of_every_head_are_those_of_pytorch(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     differences = json.loads(done.stdout.splitlines()[-1])
     refusal, rounding = differences.pop("another model"), differences.pop("int8")
-    assert len(differences) == 11
+    assert len(differences) == 12
     assert all(each <= 1e-5 for each in differences.values()), differences
     assert 1e-5 < rounding < 0.5
     assert "number.onnx is of another model: its outputs are value" in refusal
@@ -44,12 +43,6 @@ def test_what_has_no_onnx_form_is_refused(tmp_path: Path) -> None:
     encoder = bert.tiny()
     with pytest.raises(BertkitError, match="the model has a CRF, which has no ONNX form"):
         write_onnx(Model(encoder, {"tags": CrfTagging(encoder.hidden_size, ("O", "B-X", "I-X"))}), tmp_path / "x.onnx")
-    with pytest.raises(
-        BertkitError, match=r"finds the words of the question, which has no ONNX form.*question_head=false"
-    ):
-        write_onnx(
-            Model(encoder, {"span": SpanExtraction(encoder.hidden_size, question_head=True)}), tmp_path / "x.onnx"
-        )
     assert not list(tmp_path.iterdir())
 
 

@@ -31,7 +31,6 @@ from bertkit.nn.dense_stack import DenseStack
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.inference_stack import is_supported
 from bertkit.nn.text_pooling import pool_states
-from bertkit.objectives.span_extraction import SpanExtraction
 from bertkit.optional import require
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -116,11 +115,6 @@ def write_onnx(model: Model, path: Path, embedding: SentenceEmbedding | None = N
     for objective in model.objectives.values():
         if objective.label in _REFUSED:
             raise usage_error(f"--to onnx: the model has {_REFUSED[str(objective.label)]}, which has no ONNX form.")
-        if isinstance(objective, SpanExtraction) and objective.matching is not None:
-            raise usage_error(
-                "--to onnx: the model has a head that finds the words of the question, which has no ONNX form. "
-                "Fine-tune it with --set task.question_head=false."
-            )
     require("onnx", extra=_EXTRA, purpose=_PURPOSE)
     require("onnxscript", extra=_EXTRA, purpose=_PURPOSE)
     require("onnxruntime", extra=_EXTRA, purpose=_PURPOSE)

@@ -59,8 +59,9 @@ class QuestionMatching(nn.Module):
         The features of the first token show how much of the question the context has, for the score of no answer.
         """
         context, question = mask & (segment_ids == 1), mask & (segment_ids == 0)
-        question = question[:, : int(question.sum(dim=1).max())]
-        length = question.shape[1]
+        # An exported graph has no length that depends on the tokens; all of a row take a tenth longer in training.
+        length = mask.shape[1] if torch.compiler.is_exporting() else int(question.sum(dim=1).max())
+        question = question[:, :length]
         with torch.autocast(states.device.type, enabled=False):  # in bfloat16 cosines near 1 are multiples of 1/256
             alike = _match(embeddings.float(), question, context)
             both = torch.cat([states, embeddings], dim=2)[:, :length].float()
@@ -71,7 +72,8 @@ class QuestionMatching(nn.Module):
             shares = found / total.clamp_min(1e-6) * context.unsqueeze(2)
             scores = _SCALE * shares @ self.near.T
             asked = (weights @ states[:, :length].float()).expand_as(states)
-            shares = torch.cat([total.expand(-1, 1, len(RANGES)), shares[:, 1:]], dim=1)
+            is_first = (torch.arange(mask.shape[1], device=mask.device) == 0)[:, None]
+            shares = torch.where(is_first, total, shares)
         tokens = torch.cat([states, embeddings, asked.to(states.dtype), shares.to(states.dtype)], dim=2)
         return F.gelu(self.dense(tokens)), scores
 
@@ -93,6 +95,7 @@ def _match(
 def _spread(alike: Float[Tensor, "B S T"]) -> list[Float[Tensor, "B S T"]]:
     """The greatest entry within each of ``RANGES`` of a token, for each token of the question."""
     spread = [alike]
-    for near, far in pairwise(RANGES):
-        spread.append(F.max_pool1d(spread[-1], 2 * (far - near) + 1, stride=1, padding=far - near))
+    for near, far in pairwise(RANGES):  # in two dimensions, because max_pool1d cannot be exported for any length
+        reach = far - near
+        spread.append(F.max_pool2d(spread[-1].unsqueeze(1), (1, 2 * reach + 1), 1, (0, reach)).squeeze(1))
     return spread
