@@ -11,7 +11,6 @@ import pytest
 
 from bertkit.errors import BAD_DATA, BertkitError
 from bertkit.storage.checksums import (
-    check_beside,
     check_files,
     encode_checked,
     fingerprint_of,
@@ -110,22 +109,6 @@ def test_a_changed_file_is_found_if_it_is_checked(path: Path, content: bytes | N
     with pytest.raises(BertkitError, match=message):
         check_files(path, read(path))
     check_files(path, read(path), ["b.txt", "not listed"])
-
-
-def test_damage_found_beside_a_block_takes_the_place_of_its_error(path: Path) -> None:
-    with check_beside(path, read(path), ["a.txt"]):
-        assert path.with_name("a.txt").read_bytes() == b"first"
-    with pytest.raises(KeyError), check_beside(path, read(path), ["a.txt"]):
-        raise KeyError
-    path.with_name("a.txt").write_bytes(b"fjrst")
-    with pytest.raises(BertkitError, match="its SHA-256 is not the one"), check_beside(path, read(path), ["a.txt"]):
-        raise KeyError
-    with pytest.raises(BertkitError, match="its SHA-256 is not the one"), check_beside(path, read(path), ["a.txt"]):
-        pass
-
-
-def test_an_empty_record_lists_no_file(path: Path) -> None:
-    check_files(path, {})
 
 
 def test_a_name_in_the_record_is_never_followed_as_a_path(path: Path) -> None:

@@ -38,7 +38,7 @@ from bertkit.errors import BertkitError, data_error, usage_error
 from bertkit.model import Model
 from bertkit.nn.init import initialize
 from bertkit.storage.atomic import explain_writing, make_folder, read_json, recoverable_path, write_folder, write_json
-from bertkit.storage.checksums import check_beside, check_files, read_checksums, write_checksums
+from bertkit.storage.checksums import check_files, read_checksums, write_checksums
 from bertkit.storage.locations import explain_missing_model
 from bertkit.text.tokenizer_files import CONFIG as TOKENIZER_CONFIG
 
@@ -182,23 +182,22 @@ class ModelFolder:
         """
         config, spec = self.config, self.spec
         self._first_load.require_same(find_weights(self.path))
-        # The SHA-256 of a BERT-base takes 0.23 s of one core, and what is done beside it 0.1.
-        with check_beside(self.path / METADATA, self._record, [WEIGHTS]):
-            file, tensors = _read_tensors(self)
-            _check_depth(spec, config, self._config_path, file, tensors)
-            encoder = _with_all_tokens(self, _load_encoder(spec, config, tensors, str(file), mapped=mapped))
-            has_pooler = huggingface.has_all_parts(spec.huggingface, tensors)
-            heads = dict(objectives(encoder))
-            for name, objective in list(heads.items()):
-                present = huggingface.has_objective(spec.huggingface, name, objective, tensors)
-                if only_present and not (present and (has_pooler or not objective.reads_pooled)):
-                    del heads[name]
-                    continue
-                state = huggingface.objective_from_hf(spec.huggingface, name, objective, tensors, str(file))
-                if objective.reads_pooled and not has_pooler:
-                    raise data_error(f'{file} has no pooler, which the "{name}" head needs.')
-                objective.load_state_dict(state)
-            return Model(encoder, heads)
+        self._check(WEIGHTS)
+        file, tensors = _read_tensors(self)
+        _check_depth(spec, config, self._config_path, file, tensors)
+        encoder = _with_all_tokens(self, _load_encoder(spec, config, tensors, str(file), mapped=mapped))
+        has_pooler = huggingface.has_all_parts(spec.huggingface, tensors)
+        heads = dict(objectives(encoder))
+        for name, objective in list(heads.items()):
+            present = huggingface.has_objective(spec.huggingface, name, objective, tensors)
+            if only_present and not (present and (has_pooler or not objective.reads_pooled)):
+                del heads[name]
+                continue
+            state = huggingface.objective_from_hf(spec.huggingface, name, objective, tensors, str(file))
+            if objective.reads_pooled and not has_pooler:
+                raise data_error(f'{file} has no pooler, which the "{name}" head needs.')
+            objective.load_state_dict(state)
+        return Model(encoder, heads)
 
     @cached_property
     def _record(self) -> Mapping[str, Any]:
@@ -217,7 +216,8 @@ class ModelFolder:
 
     def _check(self, *names: str) -> None:
         """Compare these files with their SHA-256 in ``bertkit.json``, where there is one."""
-        check_files(self.path / METADATA, self._record, names)
+        if self._record:
+            check_files(self.path / METADATA, self._record, names)
 
 
 def _count_embeddings(folder: ModelFolder) -> int | None:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -93,30 +92,14 @@ def read_checksums(path: Path, *, version: int, advice: str) -> dict[str, Any]:
 
 def check_files(path: Path, record: Mapping[str, Any], names: Iterable[str] | None = None) -> None:
     """Compare the files beside ``path`` with the checksums in its ``record``: all that it lists, or those of ``names``.
-    An empty record lists none.
 
     Names in the record are compared with what the folder has, and are never followed as paths.
     """
     present = {file.name: file for file in path.parent.iterdir()}
-    files = record.get("files", {})
-    for name in sorted(files if names is None else set(names) & set(files)):
+    for name in sorted(record["files"] if names is None else set(names) & set(record["files"])):
         if name not in present or not present[name].is_file():
             raise data_error(f"{path.parent} is damaged: {name} is missing.")
-        _check_file(present[name], files[name], path.name)
-
-
-@contextmanager
-def check_beside(path: Path, record: Mapping[str, Any], names: Iterable[str]) -> Iterator[None]:
-    """``check_files`` in another thread while the block reads the same files.
-
-    Damage that the check finds is raised in place of any error that it caused in the block.
-    """
-    with ThreadPoolExecutor(max_workers=1) as executor:
-        checked = executor.submit(check_files, path, record, names)
-        try:
-            yield
-        finally:
-            checked.result()
+        _check_file(present[name], record["files"][name], path.name)
 
 
 def _check_file(file: Path, expected: object, record_name: str) -> None:
