@@ -34,12 +34,11 @@ test-faults: $(STAMPS)/wheel $(STAMPS)/tools ## crashes, full disks and flipped 
 test-slow: $(STAMPS)/wheel $(STAMPS)/tools ## tests that take minutes each
 	@BERTKIT_TEST_INSTALLED=1 $(PYTEST) -m slow $(LONG)
 
-check: $(STAMPS)/tools ## style, types, version and changelog, docs/reference and options, links of the site
+check: $(STAMPS)/tools ## style, types, version and changelog, links of the site
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/python .ci/check_version.py
-	@PYTHONPATH=src $(BIN)/python .ci/check_reference.py
 	@$(BIN)/zensical build --strict
 
 docs: $(STAMPS)/tools ## write docs/reference from the options of the verbs
