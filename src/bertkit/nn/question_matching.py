@@ -53,25 +53,24 @@ class QuestionMatching(nn.Module):
         embeddings: Float[Tensor, "B T H"],
         mask: Bool[Tensor, "B T"],
         segment_ids: Int[Tensor, "B T"],
+        longest: int,
     ) -> tuple[Float[Tensor, "B T H"], Float[Tensor, "B T 2"]]:
         """Features, and scores that are 0 outside the context; the first segment is the question.
 
-        The features of the first token show how much of the question the context has, for the score of no answer.
+        No question has more than ``longest`` tokens, the special ones included. The features of the first token show
+        how much of the question the context has, for the score of no answer.
         """
-        context, question = mask & (segment_ids == 1), mask & (segment_ids == 0)
-        # An exported graph has no length that depends on the tokens; all of a row take a tenth longer in training.
-        length = mask.shape[1] if torch.compiler.is_exporting() else int(question.sum(dim=1).max())
-        question = question[:, :length]
+        context, question = mask & (segment_ids == 1), (mask & (segment_ids == 0))[:, :longest]
         with torch.autocast(states.device.type, enabled=False):  # in bfloat16 cosines near 1 are multiples of 1/256
             alike = _match(embeddings.float(), question, context)
-            both = torch.cat([states, embeddings], dim=2)[:, :length].float()
+            both = torch.cat([states, embeddings], dim=2)[:, :longest].float()
             logits = _SCALE * (both @ self.importance) - torch.log(_UNIQUE + alike.sum(dim=1))
             weights = masked_softmax(logits, question).unsqueeze(1)
             total = weights @ alike.amax(dim=1).unsqueeze(2)
             found = torch.cat([weights @ each for each in _spread(alike.transpose(1, 2))], dim=1).transpose(1, 2)
             shares = found / total.clamp_min(1e-6) * context.unsqueeze(2)
             scores = _SCALE * shares @ self.near.T
-            asked = (weights @ states[:, :length].float()).expand_as(states)
+            asked = (weights @ states[:, :longest].float()).expand_as(states)
             is_first = (torch.arange(mask.shape[1], device=mask.device) == 0)[:, None]
             shares = torch.where(is_first, total, shares)
         tokens = torch.cat([states, embeddings, asked.to(states.dtype), shares.to(states.dtype)], dim=2)
