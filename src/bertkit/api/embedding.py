@@ -42,10 +42,8 @@ def embed(options: EmbedOptions) -> EmbeddingRecord:
 
         def start(rows: int, empty: int) -> Report:
             if empty:
-                verb = verb_of(empty, "has", "have")
-                bar.say(
-                    f"{count_of(empty, 'row')} of {input.name} {verb} an empty text; the vector of one says nothing"
-                )
+                having = f"{count_of(empty, 'row')} of {input.name} {verb_of(empty, 'has', 'have')}"
+                bar.say(f"{having} an empty text; the vector of one says nothing")
             bar.start("embedding", rows, "row")
             return bar.advance
 

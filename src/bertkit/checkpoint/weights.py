@@ -24,8 +24,8 @@ PICKLED_INDEX = "pytorch_model.bin.index.json"
 _MOST_COPIES = 2
 """How often the tensors of a file may have its length in all: tied weights are listed twice and stored once."""
 
-
 _BLOCK = 1 << 24
+"""Bytes that are read at a time for a checksum."""
 
 
 def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
