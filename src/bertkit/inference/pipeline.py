@@ -60,7 +60,7 @@ Texts = list[str] | list[tuple[str, str]] | list[Text] | DataTable
 def load(
     path: Path | str, *more: Path | str, precision: InferencePrecision | None = None, device: Device = "auto"
 ) -> Pipeline:
-    """The model in a folder: a run of bertkit, a model that it saved, or a BERT in Hugging Face's format.
+    """The model in a folder of bertkit, Hugging Face or sentence-transformers, or in a TensorFlow checkpoint of BERT.
 
     With ``more`` folders the models are an ensemble: predictions are made from the mean of the outputs of their heads.
     ``precision`` is the number format of matrix products: None is float32, or bfloat16 if the ``config.json`` of every

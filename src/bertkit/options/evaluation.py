@@ -26,7 +26,7 @@ class LabelledDataOptions(InferenceJobOptions):
     encoding: str | None = None
     """Encoding of the table DATA, such as cp1252. [default: UTF-8]"""
     split: str = "dev"
-    """Which of the task's files."""
+    """Which of the task's files, such as dev or test."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class EvaluateOptions(LabelledDataOptions):
     """Score a fine-tuned model with the official metrics and confidence intervals, and write a report."""
 
     run: ModelPath = field(kw_only=False)
-    """Run folder of a fine-tuning."""
+    """Run folder of a fine-tuning, or a fine-tuned model of another library."""
     data: TablePath | None = None
     """Folder with the task's files, or one file with labels. [default: the files of the fine-tuning]"""
     on: str | None = None

@@ -125,7 +125,7 @@ class TuneOptions(TaskTrainingOptions):
     trials: Repetitions | None = None
     """Sample this many configurations with optuna; --grid may then have ranges, such as lr=1e-5..1e-4."""
     sampler: Literal["tpe", "random"] = "tpe"
-    """How configurations are sampled: by TPE, which learns from the earlier ones, or at random."""
+    """How configurations are sampled: by TPE, which uses the results so far, or at random."""
     engine: Engine = "local"
     """Train on this machine, or in one process per GPU or core of a Ray cluster whose nodes have bertkit and the same
     files (bertkit[ray])."""

@@ -33,7 +33,7 @@ class PredictOptions(InferenceJobOptions):
     """
 
     run: ModelPath = field(kw_only=False)
-    """Run folder of a fine-tuning."""
+    """Run folder of a fine-tuning, or a fine-tuned model of another library."""
     input: TableStream = field(kw_only=False)
     """.csv, .tsv, .jsonl, .parquet, .xlsx, .json for SQuAD questions, or .txt with one text per line; - is stdin."""
     output: AnyPath

@@ -39,7 +39,8 @@ class PretrainOptions(ModelJobOptions):
     size: str | None = None
     """tiny, mini, small, medium, base, large, or LAYERS/WIDTH/HEADS. [default: mini]"""
     profile: Literal["paper", "fast"] | None = None
-    """The paper's settings, or settings that converge in fewer steps, for tiny to medium. [default: paper]"""
+    """paper: the published settings, for a million steps. fast: for minutes or hours, sizes tiny to medium. [default:
+    paper]"""
     steps: PositiveInt | None = None
     """Number of optimizer steps."""
     minutes: Minutes | None = None

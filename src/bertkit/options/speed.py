@@ -19,7 +19,7 @@ PreparationPeer = Literal["tokenizers", "datasets"]
 
 @dataclass(frozen=True, kw_only=True)
 class BenchInferenceOptions(JobOptions):
-    """Measure vectors of texts per second in every precision, also with other libraries, in turn.
+    """Measure vectors of texts per second in every precision, also those of other libraries.
 
     OMP_NUM_THREADS sets the threads.
     """
@@ -31,14 +31,14 @@ class BenchInferenceOptions(JobOptions):
     against: Sequence[InferencePeer] = ()
     """Other libraries: Hugging Face, ONNX Runtime, OpenVINO, sentence-transformers. What is not installed is named."""
     limit: Repetitions = 1000
-    """Texts at most, from the beginning of TEXTS."""
+    """Use at most this many texts, from the beginning of TEXTS."""
     rounds: Repetitions = 3
-    """Rounds that are counted; the best one of each system is shown."""
+    """Rounds, in each of which all systems are measured in turn; the best one of each system is shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchPretrainOptions(JobOptions):
-    """Measure pre-training steps in float32 and bfloat16 on the CPU, also with Hugging Face, in turn.
+    """Measure the speed of pre-training steps in float32 and bfloat16 on the CPU, also that of Hugging Face.
 
     A step is forward, backward and update of a BERT with MLM and NSP on random tokens. OMP_NUM_THREADS sets the
     threads.
@@ -53,14 +53,14 @@ class BenchPretrainOptions(JobOptions):
     against: Sequence[TrainingPeer] = ()
     """Other libraries: Hugging Face, on the same network and batch. If it is not installed, a line says so."""
     rounds: Repetitions = 5
-    """Rounds, of which every system makes one in turn; medians are shown."""
+    """Rounds, in each of which all systems are measured in turn; medians are shown."""
     seconds: NonNegativeFloat = 3.0
     """Length of a round of one system."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchFinetuneOptions(JobOptions):
-    """Measure fine-tuning steps in float32 and bfloat16 on the CPU, also with Hugging Face, in turn.
+    """Measure the speed of fine-tuning steps in float32 and bfloat16 on the CPU, also that of Hugging Face.
 
     All systems train on the same examples in batches of random lengths. OMP_NUM_THREADS sets the threads.
     """
@@ -79,14 +79,14 @@ class BenchFinetuneOptions(JobOptions):
     """Other libraries: Hugging Face, with batches padded to their longest text. If it is not installed, a line says
     so."""
     rounds: Repetitions = 5
-    """Rounds, of which every system makes one in turn; medians are shown."""
+    """Rounds, in each of which all systems are measured in turn; medians are shown."""
     seconds: NonNegativeFloat = 3.0
     """Length of a round of one system."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchPrepareOptions(JobOptions):
-    """Measure the preparation of text files on all cores, also with other libraries, in turn."""
+    """Measure the speed of preparing text files on all cores, also that of other libraries."""
 
     files: Sequence[TextsPath] = field(kw_only=False)
     """Text files, or folders of them (the formats of bertkit corpus check)."""
@@ -96,4 +96,4 @@ class BenchPrepareOptions(JobOptions):
     """Other libraries: tokenizers alone on text in memory, and datasets.map with a fast tokenizer of transformers. What
     is not installed is named."""
     rounds: Repetitions = 3
-    """Rounds, of which every system makes one in turn; medians are shown."""
+    """Rounds, in each of which all systems are measured in turn; medians are shown."""

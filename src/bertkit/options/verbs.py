@@ -55,22 +55,23 @@ HEADINGS: Mapping[str, Mapping[str, type[Options]]] = {
         "predict": PredictOptions,
         "embed": EmbedOptions,
         "search": SearchOptions,
+        "attention": AttentionOptions,
+        "explain": ExplainOptions,
+    },
+    "serving and other libraries": {"serve": ServeOptions, "import": ImportOptions, "export": ExportOptions},
+    "the paper and its benchmarks": {
+        "reproduce": ReproduceOptions,
         "glue table": GlueTableOptions,
         "glue submit": GlueSubmitOptions,
         "squad score": SquadScoreOptions,
+    },
+    "speed of this machine": {
         "bench prepare": BenchPrepareOptions,
         "bench pretrain": BenchPretrainOptions,
         "bench finetune": BenchFinetuneOptions,
         "bench inference": BenchInferenceOptions,
     },
-    "serving": {
-        "serve": ServeOptions,
-        "attention": AttentionOptions,
-        "explain": ExplainOptions,
-    },
-    "models of other libraries": {"import": ImportOptions, "export": ExportOptions},
-    "the paper": {"reproduce": ReproduceOptions},
-    "records": {"track": TrackOptions, "config show": ConfigShowOptions},
+    "records of runs": {"track": TrackOptions, "config show": ConfigShowOptions},
 }
 
 VERBS: Mapping[str, type[Options]] = {verb: record for verbs in HEADINGS.values() for verb, record in verbs.items()}

@@ -31,7 +31,7 @@ _OUTSIDE = "O"
 
 
 class NamedEntity(NamedTuple):
-    """A name in a text: its type, its characters, and the lowest probability among its words."""
+    """An entity in a text: its type, its characters (``end`` exclusive), and the lowest probability among its words."""
 
     type: str
     text: str
