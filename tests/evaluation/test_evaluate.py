@@ -118,7 +118,7 @@ def test_a_folder_that_does_not_say_it_is_for_pairs_is_scored_on_pairs(tmp_path:
 def test_a_file_of_the_training_is_noted(run: Path, table: Path, tmp_path: Path) -> None:
     pipeline = load(run)
     found = evaluate_model(pipeline, read_split(pipeline.task, table, "test"), tmp_path / "out", QUIET)
-    assert f"{table.name} is a file of the training: the score says nothing about new texts" in found.warnings
+    assert f"{table.name} was read in the training: the score says nothing about new texts" in found.warnings
 
 
 def test_unlabelled_rows_are_noted(run: Path, tmp_path: Path) -> None:

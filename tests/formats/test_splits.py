@@ -71,6 +71,21 @@ def test_folders_with_a_train_split_hold_tables(saved: Path, tmp_path: Path) -> 
         tables_of(tmp_path, "dev")
 
 
+def test_folders_of_texts_for_each_label_are_splits(tmp_path: Path) -> None:
+    """As IMDB's reviews have them, with lists of addresses beside the folders of labels."""
+    for split in ("train", "test"):
+        for label in ("neg", "pos"):
+            (tmp_path / split / label).mkdir(parents=True)
+            (tmp_path / split / label / "0_1.txt").write_text(f"{label} of {split}")
+        (tmp_path / split / f"urls_{label}.txt").write_text("http://example.org")
+    assert find_splits(tmp_path) == {"train": [tmp_path / "train"], "test": [tmp_path / "test"]}
+    assert find_splits(tmp_path / "train") == {"train": [tmp_path / "train"]}
+    assert tables_of(tmp_path, "test") == [tmp_path / "test"] == tables_of(tmp_path / "test", "dev")
+    assert holds_tables(tmp_path)
+    assert holds_tables(tmp_path / "test")
+    assert not holds_tables(tmp_path / "test" / "neg")
+
+
 def test_a_list_of_records_is_a_split(tmp_path: Path) -> None:
     (tmp_path / "train.json").write_text(json.dumps([{"text": "a film", "label": "good"}] * 3))
     assert find_splits(tmp_path) == {"train": [tmp_path / "train.json"]}

@@ -19,6 +19,7 @@ from bertkit.storage.checksums import (
     read_record,
     require_format,
     sha256_of,
+    size_of,
     write_checked,
     write_checksums,
 )
@@ -42,6 +43,17 @@ def read(path: Path) -> dict[str, Any]:
 def test_sha256_is_the_standard_one(tmp_path: Path) -> None:
     (tmp_path / "abc").write_text("abc")
     assert sha256_of(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_the_hash_of_a_folder_depends_on_names_and_contents(tmp_path: Path) -> None:
+    for label in ("a", "b"):
+        (tmp_path / label).mkdir()
+        (tmp_path / label / "1.txt").write_text(label)
+    listed = "".join(f"{hashlib.sha256(each.encode()).hexdigest()}  {each}/1.txt\n" for each in ("a", "b"))
+    assert sha256_of(tmp_path) == hashlib.sha256(listed.encode()).hexdigest()
+    assert size_of(tmp_path) == 2
+    (tmp_path / "b" / "1.txt").rename(tmp_path / "b" / "2.txt")
+    assert sha256_of(tmp_path) != hashlib.sha256(listed.encode()).hexdigest()
 
 
 def test_a_record_has_its_own_hash_in_the_last_line(tmp_path: Path) -> None:

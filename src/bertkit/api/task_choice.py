@@ -94,7 +94,10 @@ def find_task(name: str) -> FileTask:
     """
     module = name.partition(":")[0].partition(".")[0]
     if Path(name).is_dir() and name not in _named_tasks():
-        raise usage_error(f"{name} is a folder without a train file, such as {name}/train.csv.")
+        raise usage_error(
+            f"{name} is a folder without a train file, such as {name}/train.csv, and without folders of .txt files, "
+            "one for each label."
+        )
     if "." in name and not (module and importlib.util.find_spec(module)):  # a path may begin with a dot
         no_module = f", and no module named {module}" if module else ""
         raise usage_error(f"no file at {name}{no_module}.{suggest_path(Path(name))}")

@@ -27,7 +27,7 @@ from bertkit.formats.splits import tables_of
 from bertkit.inference.pipeline import Pipeline, task_for
 from bertkit.report.progress import Progress
 from bertkit.storage.atomic import explain_writing, write_json, write_text
-from bertkit.storage.checksums import fingerprint_of, sha256_of
+from bertkit.storage.checksums import sha256_of
 from bertkit.task_types import FileTask, TextTask
 from bertkit.task_types.held_out import describe_unlabelled
 
@@ -151,13 +151,13 @@ def _judge(
 
 
 def caution_about_training_file(model: Pipeline, file: Path | None) -> list[str]:
-    """A file that the model was trained on, by its SHA-256."""
-    if file is None or not file.is_file():
+    """A file or folder that the model was trained on, by its SHA-256."""
+    if file is None:
         return []
     trained = {each["sha256"] for each in read_record(model.folder).get("data", {}).get("train", [])}
     if not trained or sha256_of(file) not in trained:
         return []
-    return [f"{file.name} is a file of the training: the score says nothing about new texts"]
+    return [f"{file.name} was read in the training: the score says nothing about new texts"]
 
 
 def _default_output(model: Pipeline, labelled: LabelledSplit) -> Path | None:
@@ -166,7 +166,7 @@ def _default_output(model: Pipeline, labelled: LabelledSplit) -> Path | None:
         return None
     if (file := labelled.file) is not None:
         # Files of two folders may have one name.
-        return run / f"evaluation-{labelled.split}-{file.stem}-{fingerprint_of([file])[:8]}"
+        return run / f"evaluation-{labelled.split}-{file.stem}-{sha256_of(file)[:8]}"
     other = "" if labelled.task.name == model.task.name else f"-{labelled.task.name.replace(':', '-')}"
     return run / f"evaluation-{labelled.split}{other}"
 

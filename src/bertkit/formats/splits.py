@@ -8,7 +8,7 @@ from pathlib import Path
 from bertkit.errors import usage_error
 from bertkit.formats.arrow import dataset_splits
 from bertkit.formats.compression import COMPRESSIONS
-from bertkit.storage.locations import is_dataset
+from bertkit.storage.locations import is_dataset, is_text_folder
 
 _NAMES = {
     "train": ("train", "training"),
@@ -22,13 +22,14 @@ _SHARD = r"(-\d{5}-of-\d{5})?"
 
 def holds_tables(folder: Path) -> bool:
     """Whether a folder has a train split that ``find_splits`` finds."""
-    return is_dataset(folder) or bool(dataset_splits(folder)) or bool(_files(folder, "train"))
+    return is_dataset(folder) or bool(dataset_splits(folder)) or bool(_parts(folder)["train"])
 
 
 def find_splits(folder: Path) -> dict[str, list[Path]]:
     """The files of every split in a folder: ``train.csv``, or ``train-00000-of-00002.parquet`` and so on.
 
-    A folder saved by Hugging Face ``datasets`` counts as one file; if it has several splits, each of them does.
+    A folder saved by Hugging Face ``datasets``, or with a folder of text files for each label, counts as one file; if
+    it has several splits, each of them does.
     """
     splits = _splits(folder)
     if "train" not in splits:
@@ -39,7 +40,7 @@ def find_splits(folder: Path) -> dict[str, list[Path]]:
 
 def tables_of(path: Path, split: str) -> list[Path]:
     """The files of one split if ``path`` is a folder with several; otherwise ``path`` itself."""
-    if not path.is_dir() or is_dataset(path):
+    if not path.is_dir() or is_dataset(path) or is_text_folder(path):
         return [path]
     splits = _splits(path)
     if split not in splits:
@@ -53,12 +54,24 @@ def _splits(folder: Path) -> dict[str, list[Path]]:
     names = dataset_splits(folder)
     found = {split: [folder / name for name in names if name in _NAMES[split]] for split in _NAMES}
     if not names:
-        found = {split: _files(folder, split) for split in _NAMES}
+        found = _parts(folder)
     for split, files in found.items():
         kinds = {re.sub(rf"{_SHARD}(?={_SUFFIXES})", "", file.name) for file in files}
         if len(kinds) > 1:
             raise usage_error(f"{folder} has more than one {split}: {', '.join(sorted(kinds))}. Name one of them.")
     return {split: files for split, files in found.items() if files}
+
+
+def _parts(folder: Path) -> dict[str, list[Path]]:
+    """The files of each split, or the folders with texts for each label; without either the folder itself is train."""
+    found = {split: _files(folder, split) or _folders(folder, split) for split in _NAMES}
+    if not any(found.values()) and is_text_folder(folder):
+        found["train"] = [folder]
+    return found
+
+
+def _folders(folder: Path, split: str) -> list[Path]:
+    return [folder / name for name in _NAMES[split] if is_text_folder(folder / name)]
 
 
 def _files(folder: Path, split: str) -> list[Path]:

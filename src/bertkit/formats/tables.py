@@ -1,4 +1,4 @@
-"""Rows of a table file: CSV, TSV, Excel, JSON, Parquet, folders of ``datasets`` and plain lines.
+"""Rows of a table: CSV, TSV, Excel, JSON, Parquet, plain lines, and folders of ``datasets`` or of text files.
 
 Rows are read one at a time and know the line on which they begin, so that every error can name it. A row that does not
 fit its table (too short, too long, an unclosed quote) is an error and never a guess.
@@ -29,12 +29,13 @@ from bertkit.formats.cells import Structure, spell_cell, to_json
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.json_records import Record, json_records, list_nested, read_field, refuse_nested_rows
 from bertkit.formats.lines import Lines, at_line, at_row
+from bertkit.formats.text_folders import COLUMNS, text_rows
 from bertkit.formats.workbooks import is_workbook
-from bertkit.storage.locations import is_dataset
+from bertkit.storage.locations import is_dataset, is_text_folder
 
 _DELIMITERS = ",;\t|"
 _JSON = ("json", "jsonl")
-_ARROW = ("parquet", "dataset")
+_WITHOUT_LINES = ("parquet", "dataset", "folder")
 _SAMPLE_LINES = 1000
 _SEPARATOR_LINE = re.compile(r'"?sep=."?[,;|\t]*')
 _USUAL_NAMES = ("id", "text", "sentence", "sentence_id", "sentence #", "word", "token", "tag", "label", "category")
@@ -61,7 +62,7 @@ class Format:
     not belong to the cell.
     """
 
-    kind: Literal["delimited", "jsonl", "json", "parquet", "dataset", "lines"] = "delimited"
+    kind: Literal["delimited", "jsonl", "json", "parquet", "dataset", "folder", "lines"] = "delimited"
     delimiter: str = "\t"
     quotes: bool = False
     names: tuple[str, ...] = ()
@@ -136,8 +137,8 @@ class Table:
         """
         if self.form.kind in _JSON:
             yield from ([record.get(name) for name in self.columns] for _, record in self._records(self._lines.read()))
-        elif self.form.kind in _ARROW:
-            yield from ([to_json(value) for value in values] for values in self._arrow_values(self.columns))
+        elif self.form.kind in _WITHOUT_LINES:
+            yield from ([to_json(value) for value in values] for values in self._row_values(self.columns))
         else:
             yield from (row.cells for row in self._read(self.columns))
 
@@ -146,13 +147,13 @@ class Table:
         if self.form.kind in _JSON:
             records = islice(self._records(self._lines.peek()), size)
             return [[spell_cell(record.get(name)) for name in self.columns] for _, record in records]
-        if self.form.kind in _ARROW:
-            return [row.cells for row in islice(self._arrow_rows(self.columns), size)]
+        if self.form.kind in _WITHOUT_LINES:
+            return [row.cells for row in islice(self._numbered_rows(self.columns), size)]
         return [row.cells for row in islice(self._delimited_rows(self._lines.peek(), self.columns), size)]
 
     def _read(self, columns: Sequence[str]) -> Iterator[Row]:
-        if self.form.kind in _ARROW:
-            return self._arrow_rows(columns)
+        if self.form.kind in _WITHOUT_LINES:
+            return self._numbered_rows(columns)
         if self.form.kind in _JSON:
             self.require(*columns)
             return _json_rows(self.path, self._records(self._lines.read()), columns)
@@ -161,13 +162,15 @@ class Table:
     def _records(self, lines: Iterator[str]) -> Iterator[tuple[int, Record]]:
         return json_records(self.path, lines, whole=self.form.kind == "json")
 
-    def _arrow_values(self, columns: Sequence[str]) -> Iterator[Values]:
+    def _row_values(self, columns: Sequence[str]) -> Iterator[Values]:
+        if self.form.kind == "folder":
+            return text_rows(self.path, columns, self._lines.encoding)
         rows = parquet_rows if self.form.kind == "parquet" else dataset_rows
         return rows(self.path, columns)
 
-    def _arrow_rows(self, columns: Sequence[str]) -> Iterator[Row]:
+    def _numbered_rows(self, columns: Sequence[str]) -> Iterator[Row]:
         self.require(*columns)
-        for number, values in enumerate(self._arrow_values(columns), start=1):
+        for number, values in enumerate(self._row_values(columns), start=1):
             yield Row(number, [self._spell(number, *each) for each in zip(columns, values, strict=True)])
 
     def _spell(self, number: int, column: str, value: object) -> str:
@@ -224,6 +227,8 @@ def _guess_format(path: Path, lines: Lines) -> Format:
         return Format(kind="parquet")
     if is_dataset(path):
         return Format(kind="dataset")
+    if is_text_folder(path):
+        return Format(kind="folder", names=COLUMNS)
     if splits := dataset_splits(path):
         raise usage_error(f"{path} holds several splits. Name one of them: {', '.join(splits)}.")
     sample = [line for line in islice(lines.peek(), _SAMPLE_LINES) if line.strip()]

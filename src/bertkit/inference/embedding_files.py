@@ -36,7 +36,7 @@ from bertkit.inference.partial_records import keep_first, keep_intact, read_reco
 from bertkit.inference.text_column import TextColumn
 from bertkit.machine.interrupts import Interrupted, Interrupts
 from bertkit.storage.atomic import explain_writing, flush_to_disk, require_space, write_file
-from bertkit.storage.checksums import fingerprint_of, write_checked
+from bertkit.storage.checksums import fingerprint_of, sha256_of, write_checked
 from bertkit.storage.json_log import format_record, open_log
 from bertkit.storage.outputs import check_output, locked_partial, partial_path
 
@@ -76,7 +76,7 @@ def embed_file(
     with locked_partial(output) as records:
         _check_outputs(output, source, overwrite=overwrite, is_array=is_array)
         data = output.with_name(f".bertkit-vectors-{output.name}")
-        keep_intact(records, fingerprint_of([source.path], source.path.name, pipeline.runtime.name, facts))
+        keep_intact(records, fingerprint_of([], sha256_of(source.path), source.path.name, pipeline.runtime.name, facts))
         with explain_writing(output):
             _write_vectors(pipeline, source, record, data, records, start(record.rows, empty))
             array = np.load(data, mmap_mode="r", allow_pickle=False)

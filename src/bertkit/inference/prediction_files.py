@@ -27,7 +27,7 @@ from bertkit.inference.prediction_formats import find_writer, names_answers_by_i
 from bertkit.machine.interrupts import Interrupted, Interrupts
 from bertkit.options.inputs import STREAM, read_stdin
 from bertkit.storage.atomic import explain_writing, write_file
-from bertkit.storage.checksums import fingerprint_of
+from bertkit.storage.checksums import fingerprint_of, sha256_of
 from bertkit.storage.json_log import format_record, open_log
 from bertkit.storage.outputs import check_output, locked_partial
 from bertkit.task_types import FileTask
@@ -202,7 +202,7 @@ def _chunks(examples: Iterator[Example]) -> Iterator[list[Example]]:
 def _fingerprint(pipeline: Pipeline, source: Path) -> str:
     """A hash of everything that the predictions, and the form of their records, depend on."""
     task = json.dumps(pipeline.task.record(), sort_keys=True)  # has the columns that are read
-    return fingerprint_of([*pipeline.folders, source], source.name, pipeline.runtime.name, task, _ROW)
+    return fingerprint_of(pipeline.folders, sha256_of(source), source.name, pipeline.runtime.name, task, _ROW)
 
 
 def _with_unique_ids(examples: Iterable[Example], source: Path) -> Iterator[Example]:

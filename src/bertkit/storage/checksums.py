@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -21,13 +22,25 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal."""
+    """The SHA-256 of a file's bytes, in hexadecimal; of a folder that of what ``sha256sum`` says of all files in it."""
+    if path.is_dir():
+        lines = [f"{sha256_of(file)}  {file.relative_to(path).as_posix()}\n" for file in _files_below(path)]
+        return hashlib.sha256(os.fsencode("".join(lines))).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def size_of(path: Path) -> int:
+    """The bytes of a file, or of all files in a folder."""
+    return sum(file.stat().st_size for file in (_files_below(path) if path.is_dir() else [path]))
+
+
+def _files_below(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
 def fingerprint_of(paths: Iterable[Path], *facts: str) -> str:
-    """A hash of the content of files, and of the files in folders, and of further ``facts``."""
+    """A hash of the content of files, and of the files in folders but not below these, and of further ``facts``."""
     files = [file for path in paths for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
     hashes = [sha256_of(file) for file in files if file.is_file()]
     return hashlib.sha256("\n".join([*hashes, *facts]).encode()).hexdigest()[:16]

@@ -33,9 +33,28 @@ def is_dataset(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("state.json", "dataset_info.json"))
 
 
+def is_text_folder(folder: Path) -> bool:
+    """Whether a folder has two or more folders with files of text in them, one for each label."""
+    return folder.is_dir() and len(label_folders(folder)) > 1
+
+
+def label_folders(folder: Path) -> list[Path]:
+    """The folders in ``folder`` with a file of text in them, except hidden ones and that of IMDB's unlabelled texts.
+
+    None that has folders of labels itself: IMDB's train and test also have lists of addresses in them.
+    """
+    named = (each for each in folder.iterdir() if each.is_dir() and each.name != "unsup" and each.name[0] != ".")
+    return sorted(each for each in named if any(map(is_text, each.iterdir())) and not is_text_folder(each))
+
+
+def is_text(path: Path) -> bool:
+    """Whether this is a file of text by its name: ``.txt``, or without a suffix, as in 20 Newsgroups."""
+    return path.suffix in ("", ".txt") and not path.name.startswith(".") and path.is_file()
+
+
 def require_tables(paths: Sequence[Path]) -> None:
-    """Raise a usage error for the first path at which there is neither a file nor a saved ``Dataset``."""
-    require_files([path for path in paths if not is_dataset(path)])
+    """Raise a usage error for the first path at which there is neither a file nor a folder that is a table."""
+    require_files([path for path in paths if not (is_dataset(path) or is_text_folder(path))])
 
 
 def require_texts(paths: Sequence[Path]) -> None:

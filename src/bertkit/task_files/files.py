@@ -14,7 +14,7 @@ from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Format, Table, require_text
-from bertkit.storage.checksums import sha256_of
+from bertkit.storage.checksums import sha256_of, size_of
 from bertkit.task_files.indicators import join_indicators
 
 
@@ -121,17 +121,9 @@ class TaskFiles:
         return [path for file in self._split(task, split).files if not (path := self._path(task, file)).exists()]
 
     def fingerprints(self, task: str, split: str) -> list[dict[str, str | int]]:
-        """``file``, ``bytes`` and ``sha256`` of each file of a split, and of the files in a table that is a folder.
-
-        Missing files are left out.
-        """
+        """``file``, ``bytes`` and ``sha256`` of each file or folder of a split; missing ones are left out."""
         paths = [path for file in self._split(task, split).files if (path := self._path(task, file)).exists()]
-        files = [each for path in paths for each in (sorted(path.rglob("*")) if path.is_dir() else [path])]
-        return [
-            {"file": file.name, "bytes": file.stat().st_size, "sha256": sha256_of(file)}
-            for file in files
-            if file.is_file()
-        ]
+        return [{"file": path.name, "bytes": size_of(path), "sha256": sha256_of(path)} for path in paths]
 
     def read(self, task: str, split: str) -> Iterator[Cells]:
         """The rows of a split, file by file."""
