@@ -33,7 +33,7 @@ class TaskTrainingOptions(ModelJobOptions):
 
     task: Annotated[str | Path | TaskValue | DataTable, Input("task")] = field(kw_only=False)
     """A task's name such as glue:sst2 (bertkit finetune --list shows all), a .csv, .tsv, .jsonl, .parquet or .xlsx
-    file, or a folder of train, dev and test files."""
+    file, a folder of train, dev and test files, or one with a folder of text files for each label."""
     model: ModelPath
     """Run folder, Hugging Face folder or TensorFlow checkpoint of a pre-trained model."""
     output: AnyPath
