@@ -63,6 +63,10 @@ def test_a_saved_dataset_is_a_table() -> None:
         (FinetuneOptions("r.csv", model="run", output="new", dev="q.csv"), "no file or folder at q.csv"),
         (PredictOptions("rum", "r.csv", output="-"), "no model at rum"),
         (PredictOptions("run", "q.csv", output="-"), "no file at q.csv"),
+        (
+            PredictOptions("run", "A good film.", output="-"),
+            'no file at "A good film.". A text itself is read from stdin',
+        ),
         (PredictOptions("run", ".", output="-"), ". is a folder; name its files"),
         (EmbedOptions("run", ".", output="v.npy"), ". is a folder; name its files"),
         (PredictOptions("run", "r.csv", output="-", ensemble=["run", "rum"]), "no model at rum"),

@@ -164,12 +164,20 @@ def _each(check: Callable[[Path], None]) -> Callable[[Sequence[Path]], None]:
     return check_all
 
 
+def _check_streams(paths: Sequence[Path]) -> None:
+    """Tables, or ``-``. A path with spaces was probably meant as a text."""
+    for path in paths:
+        if " " in path.name and path.suffix not in _TABLES and not path.exists():
+            raise usage_error(f'no file at "{path}". A text itself is read from stdin, with - in place of the file.')
+    require_tables([path for path in paths if path != STREAM])
+
+
 _MAY_BE_URLS = ("texts", "upload")
 
 _CHECKS: Mapping[str, Callable[[Sequence[Path]], None]] = {
     "file": require_files,
     "table": require_tables,
-    "stream": lambda paths: require_tables([path for path in paths if path != STREAM]),
+    "stream": _check_streams,
     "texts": require_texts,
     "model": _each(require_model),
     "run": _each(require_run),
