@@ -105,6 +105,12 @@ def test_wrong_arguments_name_the_verb(arguments: tuple[str, ...], named: dict[s
         ("explain", ("run", 3), {"output": "o.html"}, "text is 3; it must be str"),
         ("pretrain", ("data",), {"set": 3}, r"set is 3; it must be Sequence\[str\] or Mapping"),
         ("predict", ("run", "a.csv"), {"output": "o", "ensemble": 3}, "ensemble is 3; it must be Sequence"),
+        (
+            "finetune",
+            ("a.csv",),
+            {"model": "m", "output": "o", "class_weights": [1, 2]},
+            r"class_weights is \[1, 2\]; it must be str or Mapping",
+        ),
     ],
 )
 def test_a_value_of_another_type_is_refused(

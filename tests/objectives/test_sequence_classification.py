@@ -21,3 +21,5 @@ def test_weights_multiply_the_loss_of_their_class(padded_batch: Batch) -> None:
     weighted = SequenceClassification(24, 3, weights=[1.0, 1.0, 7.0]).loss(outputs, batch)["class"]
     torch.testing.assert_close(weighted.sum, plain.sum / 3 * (1 + 7 + 7))
     assert weighted.count == plain.count == 3
+    whole = SequenceClassification(24, 3, weights=[1, 1, 7]).loss(outputs, batch)["class"]
+    torch.testing.assert_close(whole.sum, weighted.sum)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -48,3 +49,9 @@ def test_wrong_weights_are_refused(weights: str, message: str) -> None:
     with pytest.raises(BertkitError, match=message) as caught:
         REVIEWS.weighted(weights)
     assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_the_names_of_weights_may_be_the_numbers_and_truth_values_of_a_table_in_memory() -> None:
+    numbers = replace(REVIEWS, labels=("0", "1", "2.5"))
+    assert numbers.weighted({0: 1, np.int64(1): 5, 2.5: 3}) == numbers.weighted({"0": 1, "1": 5, "2.5": 3})
+    assert replace(REVIEWS, labels=("false", "true")).weighted({True: 5}).class_weights == {"true": 5}

@@ -115,7 +115,9 @@ def _fits(value: object, hint: object) -> bool:
         return any(_fits(value, each) for each in typing.get_args(hint))
     if origin is typing.Literal:
         return value in typing.get_args(hint)
-    if origin in (Sequence, Mapping):
+    if origin is Mapping:
+        return isinstance(value, Mapping)
+    if origin is Sequence:
         return isinstance(value, Iterable)
     if hint is DataTable:
         return is_memory_table(value)

@@ -83,7 +83,8 @@ class WeightedClassifier(PooledObjective):
         super().__init__(hidden_size, pooling=pooling, pair_head=pair_head)
         self.classifier = nn.Linear(hidden_size, num_classes)
         self.weights: Tensor | None
-        self.register_buffer("weights", None if weights is None else torch.tensor(weights), persistent=False)
+        given = None if weights is None else torch.tensor(weights, dtype=torch.float32)
+        self.register_buffer("weights", given, persistent=False)
         initialize(self)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:

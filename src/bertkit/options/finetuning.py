@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from bertkit.options.inputs import DataTable, Input, InputPath, ModelPath, TableFile, TablePath
 from bertkit.options.job import AnyPath, Engine, ModelJobOptions
@@ -55,9 +55,9 @@ class TaskTrainingOptions(ModelJobOptions):
     kind: Literal["classes", "number", "labels", "similarity"] | None = None
     """Whether the label is one class, a number, or several labels at once; similarity trains a model of embeddings on
     pairs of texts, with a score or without. [default: guessed, and printed]"""
-    class_weights: str | Mapping[str, float] | None = None
+    class_weights: str | Mapping[Any, float] | None = None
     """Weights of the classes in the loss: NAME=NUMBER,NAME=NUMBER, or "balanced" for inverse frequencies. In Python
-    also a dictionary, such as {"positive": 2}."""
+    also a dictionary, such as {"positive": 2}, or {0: 1, 1: 5} where the labels are numbers."""
     allow_rare_labels: bool = False
     """Keep a class that occurs once and looks like a misspelling of another."""
     fold_labels: bool = False

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from bertkit.errors import did_you_mean, usage_error
+from bertkit.formats.cells import spell_cell, to_json
 
 
 @runtime_checkable
 class Weightable(Protocol):
     """A task whose classes can be weighted in the loss."""
 
-    def weighted(self, weights: str | Mapping[str, float]) -> Self:
+    def weighted(self, weights: str | Mapping[Any, float]) -> Self:
         """The same task with weights of its classes: ``balanced``, such as ``positive=2,negative=0.5``, or by name."""
 
 
-def parse_weights(given: str | Mapping[str, float]) -> dict[str, float]:
-    """Weights by name, from ``positive=2,negative=0.5`` or from a mapping."""
+def parse_weights(given: str | Mapping[Any, float]) -> dict[str, float]:
+    """Weights by name, from ``positive=2,negative=0.5`` or from a mapping, whose names may be the numbers and truth
+    values of a table in memory."""
     if not isinstance(given, str):
-        return dict(given)
+        return {spell_cell(to_json(name)): weight for name, weight in given.items()}
     weights: dict[str, float] = {}
     for part in given.split(","):
         name, equals, number = part.rpartition("=")

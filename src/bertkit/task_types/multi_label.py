@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,7 @@ class MultiLabelTask(TextTask):
         check_labels(self.name, self.labels, self.spellings)
         check_weights(self.name, self.labels, self.class_weights)
 
-    def weighted(self, weights: str | Mapping[str, float]) -> Self:
+    def weighted(self, weights: str | Mapping[Any, float]) -> Self:
         """The same task with weights of its labels: ``balanced``, or such as ``urgent=2,spam=0.5``."""
         if weights != "balanced":
             return replace(self, class_weights=parse_weights(weights))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 from bertkit.batch import IGNORE, Feature, Label
 from bertkit.contracts import Encoder, Objective, OutputArrays
@@ -62,7 +62,7 @@ class TextClassificationTask(TextTask):
             raise usage_error(f"{self.name} has {len(self.labels)} labels; a classification needs at least two.")
         check_weights(self.name, self.labels, self.class_weights)
 
-    def weighted(self, weights: str | Mapping[str, float]) -> Self:
+    def weighted(self, weights: str | Mapping[Any, float]) -> Self:
         """The same task with weights of its classes: ``balanced``, or such as ``positive=2,negative=0.5``."""
         if weights != "balanced":
             return replace(self, class_weights=parse_weights(weights))
