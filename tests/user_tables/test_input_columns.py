@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.task_types import Columns, Split, TaggingTask, TaskFiles, TextClassificationTask, TextExample
+from bertkit.task_types import (
+    Columns,
+    MultiLabelTask,
+    Split,
+    TaggingTask,
+    TaskFiles,
+    TextClassificationTask,
+    TextExample,
+)
 from bertkit.task_types.similarity import SimilarityTask
 from bertkit.user_tables.input_columns import choose_columns, with_encoding
 
@@ -93,6 +101,16 @@ def test_the_label_may_have_another_name_than_in_training(tmp_path: Path) -> Non
     assert [each.label for each in task.with_files(dev=[path]).examples("dev")] == ["x", "y"]
     with pytest.raises(BertkitError, match=r'no column "label".*Name that of the label: --label COLUMN'):
         choose_columns(known(), path, text="comment", labelled=True)
+
+
+def test_the_label_column_that_a_table_lacks_is_named(tmp_path: Path) -> None:
+    columns = Columns(first="review", labels=("dull", "long", "odd"))
+    task = MultiLabelTask(
+        name="ours", labels=columns.labels, files=TaskFiles(splits={"train": Split(files=(), columns=columns)})
+    )
+    path = write(tmp_path, "review,dull,odd\na b,1,0\n")
+    with pytest.raises(BertkitError, match='has no column "long"'):
+        choose_columns(task, path, labelled=True)
 
 
 @pytest.mark.parametrize(

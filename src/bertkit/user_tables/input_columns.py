@@ -85,8 +85,9 @@ def _require_labels(task: _TaskOnTexts, table: Table) -> None:
     """Raise a usage error if the table has the columns of labels of no split of the task."""
     known = [split.columns.answers for split in task.files.splits.values() if split.columns.answers]
     if known and not any(all(name in table for name in names) for names in known):
+        missing = next(name for name in known[0] if name not in table)
         raise usage_error(
-            f'{table.path} has no column "{known[0][0]}". Its columns: {list_names(table.columns)}. Name that of the '
+            f'{table.path} has no column "{missing}". Its columns: {list_names(table.columns)}. Name that of the '
             "label: --label COLUMN."
         )
 
