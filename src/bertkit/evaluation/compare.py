@@ -84,12 +84,14 @@ class Comparison(Result):
                 f"No comparison of {self.first} and {self.second}: {self.metric} is {found.first} and {found.second}, "
                 "which is undefined where all predictions, or all gold numbers, are equal."
             )
-        figures = f"{self.metric} {found.difference.value:+.4f} ({found.difference.low:+.4f} to "
-        figures += f"{found.difference.high:+.4f}, p = {found.p:.3f})"
-        if found.p >= SIGNIFICANCE:
-            return f"No difference larger than chance between {self.first} and {self.second}: {figures}."
-        better, worse = (self.second, self.first) if found.difference.value > 0 else (self.first, self.second)
-        return f"{better} is better than {worse}, by more than chance: {figures}."
+        value, low, high = found.difference.value, found.difference.low, found.difference.high
+        better, worse, significant = self.second, self.first, found.p < SIGNIFICANCE
+        if significant and value < 0:  # the figures are those of the better model minus the worse
+            better, worse, value, low, high = worse, better, -value, -high, -low
+        figures = f"{self.metric} {value:+.4f} ({low:+.4f} to {high:+.4f}, p = {found.p:.3f})"
+        if significant:
+            return f"{better} is better than {worse}, by more than chance: {figures}."
+        return f"No difference larger than chance between {self.first} and {self.second}: {figures}."
 
 
 def require_comparable(first: FileTask, second: FileTask, names: tuple[str, str]) -> None:
