@@ -127,6 +127,17 @@ def test_members_of_an_ensemble_must_read_the_same_tokens(
         load(tmp_path / "9", tmp_path / "13")
 
 
+def test_members_of_an_ensemble_must_have_the_same_labels(
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
+) -> None:
+    for last in ("odd", "late"):
+        save(tmp_path / last, encoder, replace(task, labels=("dry", "wet", last)), tokenizer)
+    with pytest.raises(
+        BertkitError, match=r"has the labels dry, wet, late and .* dry, wet, odd: they cannot be an ens"
+    ):
+        load(tmp_path / "odd", tmp_path / "late")
+
+
 def test_pairs_are_tuples(tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece) -> None:
     pipeline = save(tmp_path, encoder, replace(task, pair=True), tokenizer)
     (listed,) = pipeline.classify([("the river", "the mill")])

@@ -42,7 +42,6 @@ from bertkit.task_types import (
     TextExample,
     TextTask,
     make_example,
-    same_answers,
 )
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.task_types.text_task import count_truncated, mean_output
@@ -252,9 +251,14 @@ def _require_same(first: ModelFolder, other: ModelFolder) -> None:
     if other.tokenizer.fingerprint != first.tokenizer.fingerprint:
         raise usage_error(f"{other.path} has another vocabulary than {first.path}: they cannot be an ensemble.")
     task, other_task = _require_task(first), _require_task(other)
-    if not same_answers(other_task, task):
+    if type(other_task) is not type(task):
         raise usage_error(
             f"{other.path} is for {other_task.name} and {first.path} for {task.name}: they cannot be an ensemble."
+        )
+    if other_task.labels != task.labels:
+        raise usage_error(
+            f"{other.path} has the labels {list_names(other_task.labels)} and {first.path} "
+            f"{list_names(task.labels)}: they cannot be an ensemble."
         )
     own, others = task.record(), other_task.record()
     for name in _ROW_SETTINGS:
