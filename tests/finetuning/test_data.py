@@ -51,6 +51,16 @@ def test_limits_take_the_first_examples(build: Build) -> None:
     assert list(data.dev) == list(everything.dev)[:3]
 
 
+def test_text_that_the_vocabulary_does_not_have_is_reported(build: Build, capsys: pytest.CaptureFixture[str]) -> None:
+    run = build()
+    load_data(run, Progress("plain"))
+    assert "unknown" not in capsys.readouterr().err
+    rows = "sentence\tlabel\n대사 하나하나가 위트\t0\n굿 그리고\t1\n"
+    (run.output.parent / "train.tsv").write_text(rows, encoding="utf-8")
+    load_data(run, Progress("plain"))
+    assert "56% of the training tokens are unknown to the vocabulary of " in capsys.readouterr().err
+
+
 def test_a_limit_that_leaves_one_class_is_reported(build: Build, capsys: pytest.CaptureFixture[str]) -> None:
     for limit in (1, 2):
         load_data(build(limit=limit), Progress("plain"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bertkit.batch import Feature
+import numpy as np
+
+from bertkit.batch import Feature, IntArray, Token
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Example, SubwordTokenizer
 from bertkit.data.batches import FeatureSource
@@ -18,6 +20,9 @@ from bertkit.finetuning.starting_point import keeps_heads
 from bertkit.objectives.clm import label_next
 from bertkit.report.progress import Progress
 from bertkit.task_types import FileTask
+
+_MANY_UNKNOWN = 0.1
+"""Share of the tokens. Text in the language of a vocabulary of subwords has less than 0.001."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +95,8 @@ def load_data(
     labelled = [feature for each in encoded for feature in each]
     windows = f" in {len(labelled):,} windows" if len(labelled) > len(train) else ""
     progress.say(f"{len(train):,} training{windows} and {len(dev):,} dev examples, {_describe_lengths(labelled)}")
+    if sentence := _describe_unknown(run, labelled, folder.tokenizer.unk_id):
+        progress.say(sentence)
     if keeps_heads(run, folder):
         progress.say(f"{run.model} was fine-tuned for the same kind of answers: it keeps its heads")
     if sentence := _describe_truncation(task, encoded):
@@ -129,6 +136,28 @@ def _describe_only_class(run: FinetuneRun, train: Sequence[Example]) -> str:
 def _describe_lengths(features: Sequence[Feature]) -> str:
     lengths = sorted(len(feature) for feature in features)
     return f"{lengths[len(lengths) // 2]} tokens at the median, {lengths[-1]} at most"
+
+
+def _describe_unknown(run: FinetuneRun, features: Sequence[Feature], unk_id: Token) -> str:
+    """A sentence if much of the text is unknown to the vocabulary, as text in another script is."""
+    if features[0].input_ids.ndim > features[0].segment_ids.ndim:
+        return ""  # a word that is unknown has its characters
+    unknown = sum(int((_real_ids(feature) == unk_id).sum()) for feature in features)
+    share = unknown / sum(feature.num_tokens for feature in features)
+    if share < _MANY_UNKNOWN:
+        return ""
+    return (
+        f"{share:.0%} of the training tokens are unknown to the vocabulary of {run.model}, and look all the same to "
+        "the model: choose one for the language of the texts"
+    )
+
+
+def _real_ids(feature: Feature) -> IntArray:
+    """The ids of all rows without padding, which may have the id of unknown tokens."""
+    if feature.lengths is None:
+        return feature.input_ids
+    real: IntArray = feature.input_ids[np.arange(len(feature)) < feature.lengths[:, None]]
+    return real
 
 
 def _describe_truncation(task: FileTask, encoded: Sequence[Sequence[Feature]]) -> str:
