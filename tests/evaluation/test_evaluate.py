@@ -121,6 +121,31 @@ def test_a_file_of_the_training_is_noted(run: Path, table: Path, tmp_path: Path)
     assert f"{table.name} was read in the training: the score says nothing about new texts" in found.warnings
 
 
+def test_examples_that_are_held_out_from_another_file_than_in_training_are_noted(
+    model: Path, table: Path, tmp_path: Path
+) -> None:
+    file = Path(shutil.copy(table, tmp_path / "t.csv"))
+    options: dict[str, Any] = {"epochs": 1, "batch_size": 33, "progress": "quiet"}
+    bertkit.finetune(file, model=model, output=tmp_path / "run", **options)
+    note = "dev is held out from a file that is not, or no longer, that of the training"
+    assert not any(note in each for each in bertkit.evaluate(tmp_path / "run", progress="quiet").warnings)
+    file.write_text(file.read_text() + "999,early river,good\n")
+    found = bertkit.evaluate(tmp_path / "run", no_baseline=True, overwrite=True, progress="quiet")
+    assert any(note in each for each in found.warnings)
+
+
+def test_a_comparison_notes_a_model_that_was_trained_on_another_file(
+    run: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = ["good", "bad"] * 20
+    file = write_rows(tmp_path / "more.csv", labels)
+    bertkit.finetune(file, model=model, output=tmp_path / "other", epochs=1, progress="quiet")
+    bertkit.compare(run, tmp_path / "other", progress="plain")
+    messages = capsys.readouterr().err
+    assert f"{tmp_path / 'other'}: dev is held out from a file that is not" in messages
+    assert f"{run}: dev" not in messages
+
+
 def test_unlabelled_rows_are_noted(run: Path, tmp_path: Path) -> None:
     pipeline = load(run)
     file = write_rows(tmp_path / "more.csv", ["good", "", "bad", ""])

@@ -118,7 +118,7 @@ def compare_models(first: Pipeline, second: Pipeline, labelled: LabelledSplit, p
     require_comparable(first.task, second.task, names)
     predictions = [predict_split(model, labelled, progress) for model in (first, second)]
     for model, name in zip((first, second), names, strict=True):
-        for caution in caution_about_training_file(model, labelled.file):
+        for caution in caution_about_training_data(model, labelled):
             progress.say(f"{name}: {caution}")
     one, other = predictions
     return compare_predictions(labelled.task, labelled.split, labelled.examples, one, other, names)
@@ -144,20 +144,27 @@ def _judge(
             ),
             *caution_about_zero(evaluation[task.metric], task.metric, labelled.split),
             *caution_about_size(len(examples), task.metric, labelled.split),
-            *caution_about_training_file(model, labelled.file),
+            *caution_about_training_data(model, labelled),
             *(caution_about_epochs(run.seeds, run.metric) if run else []),
         ],
     )
 
 
-def caution_about_training_file(model: Pipeline, file: Path | None) -> list[str]:
-    """A file or folder that the model was trained on, by its SHA-256."""
-    if file is None:
+def caution_about_training_data(model: Pipeline, labelled: LabelledSplit) -> list[str]:
+    """Examples that the model was trained on, or may have been, by the SHA-256 of its files."""
+    trained = read_record(model.folder).get("data", {}).get("train", [])
+    task, file = labelled.task, labelled.file
+    if not trained:
         return []
-    trained = {each["sha256"] for each in read_record(model.folder).get("data", {}).get("train", [])}
-    if not trained or sha256_of(file) not in trained:
+    if file is not None:
+        known = sha256_of(file) in {each["sha256"] for each in trained}
+        return [f"{file.name} was read in the training: the score says nothing about new texts"] if known else []
+    if labelled.split != "dev" or not task.heldout or task.files.fingerprints(task.name, "train") == trained:
         return []
-    return [f"{file.name} was read in the training: the score says nothing about new texts"]
+    return [
+        "dev is held out from a file that is not, or no longer, that of the training: the model may have been trained "
+        "on some of its examples"
+    ]
 
 
 def _default_output(model: Pipeline, labelled: LabelledSplit) -> Path | None:
