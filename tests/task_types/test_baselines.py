@@ -28,6 +28,11 @@ def test_misspelled_words_share_their_characters() -> None:
     assert predict_classes(train, examples(("wonderfull", "no"), ("terribly", "yes"))) == ["yes", "no"]
 
 
+def test_nearly_as_many_classes_as_rows_are_no_reason_for_a_warning() -> None:
+    train = examples(*[(f"film {row}", f"class {min(row, 25)}") for row in range(30)])  # warnings are errors in tests
+    assert predict_classes(train, examples(("film 7", "class 7"))) == ["class 7"]
+
+
 def test_one_class_needs_no_model() -> None:
     assert predict_classes(examples((GOOD, "yes"), (BAD, "yes")), examples((BAD, "no"))) == ["yes"]
 

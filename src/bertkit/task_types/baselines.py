@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import warnings
 import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -55,7 +56,7 @@ def predict_classes(train: Sequence[TextExample], dev: Sequence[TextExample]) ->
     labels = [str(example.label) for example in train]
     if len(set(labels)) < 2:
         return [labels[0]] * len(dev)
-    model = _logistic_regression().fit(features, labels)
+    model = _fit_logistic_regression(features, labels)
     return [str(label) for label in model.predict(dev_features)]
 
 
@@ -98,9 +99,9 @@ def predict_labels(
             continue
         threshold = EVEN
         if gold[is_held].sum() >= _FEWEST_FOR_THRESHOLD and len(set(gold[~is_held].tolist())) == 2:
-            model = _logistic_regression().fit(features[~is_held], gold[~is_held])
+            model = _fit_logistic_regression(features[~is_held], gold[~is_held])
             threshold = best_f1_threshold(gold[is_held], model.predict_proba(features[is_held])[:, 1])
-        found = _logistic_regression().fit(features, gold).predict_proba(dev_features)[:, 1]
+        found = _fit_logistic_regression(features, gold).predict_proba(dev_features)[:, 1]
         applies[:, column] = found >= threshold
     return [tuple(label for label, applied in zip(labels, row, strict=True) if applied) for row in applies]
 
@@ -126,8 +127,10 @@ def _tf_idf(**settings: object) -> Any:
     return load("sklearn.feature_extraction.text").TfidfVectorizer(**settings)
 
 
-def _logistic_regression() -> Any:
-    return load("sklearn.linear_model").LogisticRegression(max_iter=200)
+def _fit_logistic_regression(features: Any, answers: Sequence[str] | NDArray[np.bool_]) -> Any:
+    """The fitted regression, without scikit-learn's warning of very many classes."""
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        return load("sklearn.linear_model").LogisticRegression(max_iter=200).fit(features, answers)
 
 
 def _bag_of_words(train: Sequence[TextExample], dev: Sequence[TextExample]) -> tuple[Any, Any]:
