@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import itertools
 import random
-import warnings
 import re
+import warnings
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeVar
