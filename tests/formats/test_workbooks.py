@@ -110,6 +110,10 @@ def replace_sheet(path: Path) -> None:
         (lambda path: save(path, []), "t.xlsx is empty"),
         (lambda path: save(path, ROWS, ROWS), '2 sheets with data: "sheet 0", "sheet 1". Keep one of them'),
         (lambda path: save(path, [["a", "b"], ["x", "y", "z"]]), "line 2: 3 cells, but 2 columns"),
+        (
+            lambda path: save(path, [["Report"], ["text", "label"], ["x", "y"]]),
+            r"line 2: 2 cells, but 1 column \(Report\)\. The first row that is not empty must name every column",
+        ),
         (lambda path: path.unlink(), "t.xlsx does not exist"),
     ],
 )

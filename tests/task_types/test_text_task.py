@@ -135,7 +135,7 @@ def test_a_short_row_is_an_error_with_file_and_line(task: TextTask) -> None:
         if where.form is not None and where.form.skips_broken:
             assert len(task.examples(split)) == ROWS
             continue
-        with pytest.raises(BertkitError, match=rf"{where.files[0]}, line 7: 1 cells, but \d+ columns"):
+        with pytest.raises(BertkitError, match=rf"{where.files[0]}, line 7: 1 cell, but \d+ columns"):
             task.examples(split)
 
 

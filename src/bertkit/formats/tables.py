@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from bertkit.errors import BertkitError, data_error, did_you_mean, list_names, usage_error
+from bertkit.errors import BertkitError, count_of, data_error, did_you_mean, list_names, usage_error
 from bertkit.formats.arrow import (
     Values,
     check_names,
@@ -196,9 +196,10 @@ class Table:
 
     def _check(self, row: Row) -> None:
         if len(row.cells) != len(self.columns):
+            cells, columns = count_of(len(row.cells), "cell"), count_of(len(self.columns), "column")
             raise data_error(
-                f"{at_line(self.path, row.line)}: {len(row.cells):,} cells, but {len(self.columns):,} columns "
-                f"({', '.join(self.columns[:12])}). {self._advise_on_width(len(row.cells))}"
+                f"{at_line(self.path, row.line)}: {cells}, but {columns} ({', '.join(self.columns[:12])}). "
+                f"{self._advise_on_width(len(row.cells))}"
             )
         if not self.form.names and tuple(row.cells) == self.columns:
             raise data_error(
@@ -207,6 +208,10 @@ class Table:
             )
 
     def _advise_on_width(self, cells: int) -> str:
+        if is_workbook(self.path):
+            return (
+                "The first row that is not empty must name every column: delete what is above the names or beside them."
+            )
         marks = {",": "comma", ";": "semicolon", "|": "bar"}
         if cells > len(self.columns) and self.form.quotes and self.form.delimiter in marks:
             return f"Put quotes around a cell that contains a {marks[self.form.delimiter]}."
