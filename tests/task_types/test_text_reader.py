@@ -37,6 +37,13 @@ def test_new_input_is_read_by_the_task(name: str, text: str, first: str, second:
     assert all(example.label is None for example in examples)
 
 
+def test_a_line_of_a_stream_has_a_tab_between_the_texts_of_a_pair() -> None:
+    task = TextClassificationTask(name="pairs", metric="accuracy", labels=("x", "y"), pair=True)
+    assert task.reader.read_line("7", "a river\ta mill") == TextExample("7", "a river", "a mill")
+    with pytest.raises(BertkitError, match=r"^line 3: no tab\. Write the first text, a tab and the second text\.$"):
+        task.reader.read_line("3", "a river")
+
+
 def test_empty_texts_of_new_input_are_counted(here: Path) -> None:
     task = guess(write_csv(here / "r.csv", reviews())).task
     (here / "gaps.csv").write_text("id,review\n1,good\n2,\n3, \n")

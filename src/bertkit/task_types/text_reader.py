@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bertkit.errors import count_of, verb_of
+from bertkit.errors import count_of, data_error, verb_of
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_row, open_lines
 from bertkit.formats.tables import Format, Table
@@ -67,8 +67,12 @@ class TextReader(RowReader[TextExample]):
 
     def read_line(self, name: str, line: str) -> TextExample:
         """One text, or a pair with a tab between its texts."""
-        first, tab, second = line.partition("\t") if self.pair else (line, "", "")
-        return TextExample(name, first, second if tab else None)
+        if not self.pair:
+            return TextExample(name, line)
+        first, tab, second = line.partition("\t")
+        if not tab:
+            raise data_error(f"line {name}: no tab. Write the first text, a tab and the second text.")
+        return TextExample(name, first, second)
 
     def columns_of(self, path: Path) -> Columns:
         """The columns, guessed as for a user's table."""
