@@ -295,13 +295,26 @@ def test_a_model_with_inputs_of_another_kind_reads_no_list_of_texts(
     reader = save(tmp_path / "answers", encoder, QuestionAnsweringTask(name="qa", max_length=41), tokenizer)
     cases: list[tuple[Pipeline, Any, str]] = [
         (tagger, [("river", "mill")], r"texts\[0\] is .*; it must be a text"),
-        (tagger, frame(text=["river"]), "is fine-tuned for tags and reads no table: use tag"),
+        (tagger, frame(n=[5]), "^the table is a table. Words are read from columns"),
         (reader, [("river", "mill")], "is fine-tuned for qa and reads no list of texts: use answer"),
         (reader, frame(text=["river"]), '^the table has no column "question"'),
     ]
     for pipeline, texts, message in cases:
         with pytest.raises(BertkitError, match=message):
             pipeline.predict(texts)
+
+
+def test_a_model_that_tags_words_reads_tables(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+    tagger = save(tmp_path, encoder, TaggingTask(name="tags", labels=("O", "B-X"), max_length=41), tokenizer)
+    texts = ["the river", "", "a mill"]
+    expected = [each.label for each in tagger.predict(texts)]
+    assert [len(each) for each in expected] == [2, 0, 2]
+    found = tagger.predict(frame(text=texts))
+    assert [each.label for each in found] == expected
+    assert list(found.to_pandas().index) == [7, 8, 9]
+    words = tagger.predict(frame(sentence_id=[1, 1, 2, 2], word=["the", "river", "a", "mill"]))
+    assert [each.label for each in words] == [expected[0], expected[2]]
+    assert len(words.to_pandas()) == 2
 
 
 def test_a_model_that_tags_words_has_no_logits_of_texts(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:

@@ -68,6 +68,7 @@ def test_predictions_need_words_only(tmp_path: Path) -> None:
     path = _write(tmp_path / "new.jsonl", [{"tokens": ["Ada", "came"]}, {"tokens": []}, {"tokens": ["Go"]}])
     assert [(each.lines[0], each.words, each.tags) for each in read_sentences(path, tagged=False)] == [
         (1, ("Ada", "came"), ()),
+        (2, (), ()),
         (3, ("Go",), ()),
     ]
 
@@ -100,3 +101,20 @@ def test_sentences_of_a_table_have_its_ids(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     task = TaggingTask(name="t", labels=("O", "B-PER", "I-PER"))
     assert [example.id for example in task.reader.read(path)] == ["s0", "s1", "s2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", 'id,text\na,Ada left\nb,""\nc,x\n'),
+        (
+            "t.jsonl",
+            '{"id": "a", "tokens": ["Ada", "left"]}\n{"id": "b", "tokens": []}\n{"id": "c", "tokens": ["x"]}\n',
+        ),
+    ],
+)
+def test_a_row_of_new_input_without_words_is_kept(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    task = TaggingTask(name="tags", labels=("O", "B-X"))
+    found = [(each.id, each.words) for each in task.reader.read(tmp_path / name)]
+    assert found == [("a", ("Ada", "left")), ("b", ()), ("c", ("x",))]

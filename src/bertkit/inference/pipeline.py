@@ -146,12 +146,14 @@ class Pipeline(EncoderPipeline):
 
         A table is a pandas DataFrame or a Dataset of ``datasets``. Its columns are ``text`` and ``pair``, or are found
         as ``bertkit predict`` finds those of a file: those of the training, or guessed with a warning. A model for tags
-        takes a list of texts, whose tags and ``entities`` it gives.
+        gives the tags and ``entities`` of texts, in a list or in a column ``text``, and of words in lists or rows.
         """
         task, examples = _read(self, texts, text, pair)
-        # The index of a DataFrame or of a Series; that of a list is a method.
+        # The index of a DataFrame or of a Series; that of a list is a method, and a table of words has several rows for
+        # each sentence.
         index = getattr(texts, "index", None)
-        return Results(self.stream(examples, task=task), row_index=None if callable(index) else index)
+        has_row_each = index is not None and not callable(index) and len(index) == len(examples)
+        return Results(self.stream(examples, task=task), row_index=index if has_row_each else None)
 
     def logits(
         self, texts: Sequence[Text] | DataTable, *, text: str | None = None, pair: str | None = None
@@ -273,15 +275,14 @@ def _read(
     pipeline: Pipeline, texts: Sequence[Text] | DataTable, text: str | None, pair: str | None
 ) -> tuple[FileTask, list[Any]]:
     """The examples of texts, of pairs or of the rows of a table, and the task that reads them."""
-    method, is_table = pipeline.task.pipeline_method, is_memory_table(texts)
-    if is_table and method != "tag":
+    if is_memory_table(texts):
         return _read_table(pipeline.task, texts, text, pair)
+    method = pipeline.task.pipeline_method
     if text is not None or pair is not None:
         raise usage_error("text and pair name columns of a table; a list has its pairs as tuples of two texts.")
-    if is_table or method in _METHODS_OF_ONE_INPUT:
-        found = "table" if is_table else "list of texts"
+    if method in _METHODS_OF_ONE_INPUT:
         model = f"{pipeline.folder} is fine-tuned for {pipeline.task.name}"
-        raise usage_error(f"{model} and reads no {found}: use {method}.")
+        raise usage_error(f"{model} and reads no list of texts: use {method}.")
     checked = check_texts(texts)
     if method == "tag":
         read = pipeline.task.reader.read_line

@@ -63,7 +63,8 @@ def find_spans(table: Table) -> str | None:
 def read_texts(table: Table, text: str, spans: str | None) -> Iterator[Sentence]:
     """The texts of a table as sentences, each a document of its own; with the column ``spans``, tagged.
 
-    A word that an entity covers in part belongs to it. Entities that overlap, or that have no word, are a data error.
+    A text without words is left out if it is tagged. A word that an entity covers in part belongs to it. Entities that
+    overlap, or that have no word, are a data error.
     """
     id_column = find_id(table.columns)
     used = [text, *filter(None, (spans, id_column))]
@@ -77,9 +78,9 @@ def read_texts(table: Table, text: str, spans: str | None) -> Iterator[Sentence]
                 example = 'such as [[0, 5, "PER"]] or [{"start": 0, "end": 5, "label": "PER"}]'
                 raise data_error(f'{where}: "{spans}" is {shorten(cells[spans], 60)}, not a list of spans, {example}.')
             tags = tag_words(source, words, found, where)
-        if words:
+        if words or spans is None:
             id = cells[id_column] if id_column else ""
-            yield Sentence([row.line] * len(words), document, words, tags, id=id, source=source)
+            yield Sentence([row.line] * max(len(words), 1), document, words, tags, id=id, source=source)
 
 
 def tag_words(text: str, words: Sequence[str], spans: Sequence[Span], where: str) -> tuple[str, ...]:

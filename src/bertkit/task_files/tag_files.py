@@ -30,8 +30,9 @@ _TAGS = ("ner_tags", "tags", "labels")
 def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
     """The sentences of a file; in a table each row is one, or the rows of one sentence are, and a document of its own.
 
-    Words without tags, or with another number of them, are an error; so is a table without lists of words, whose lines
-    would be taken for words.
+    A row without words is left out if they are ``tagged``; in new input it is a sentence, so that each row has an
+    answer. Words without tags, or with another number of them, are an error; so is a table without lists of words,
+    whose lines would be taken for words.
     """
     if not _is_table(path):
         yield from read_columns(path, tagged=tagged)
@@ -55,8 +56,10 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
             raise data_error(f"{where}: {len(words):,} words and {len(tags):,} tags. Every word needs a tag.")
         if bad := [tag for tag in tags if not is_tag(tag)]:
             raise data_error(f'{where}: "{bad[0]}" is not a tag, such as O, B-TYPE or I.')
-        if words:
-            yield Sentence([row.line] * len(words), document, words, tags, id=row.cells[-1] if id_column else "")
+        if words or not tagged:
+            yield Sentence(
+                [row.line] * max(len(words), 1), document, words, tags, id=row.cells[-1] if id_column else ""
+            )
 
 
 def _read_texts(table: Table, *, tagged: bool) -> Iterator[Sentence]:
