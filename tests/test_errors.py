@@ -45,6 +45,8 @@ def test_an_error_passes_between_processes() -> None:
 
 def test_the_nearest_known_word_is_suggested() -> None:
     assert did_you_mean("lable", ["text", "label"]) == ' Did you mean "label"?'
+    assert did_you_mean("LABEL", ["text", "label"]) == ' Did you mean "label"?'
+    assert did_you_mean("text", ["TEXT", "Text"]) == ' Did you mean "TEXT"?'
     assert did_you_mean("xyz", ["text", "label"]) == ""
     assert did_you_mean("label", []) == ""
 

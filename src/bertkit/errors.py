@@ -55,6 +55,8 @@ def list_names(names: Sequence[str]) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``' Did you mean "label"?'`` if a known word is spelled like ``word``, else the empty string."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f' Did you mean "{near[0]}"?' if near else ""
+    """``' Did you mean "label"?'`` if a known word is spelled like ``word``, in any case of letters, else the empty
+    string."""
+    spellings = {each.casefold(): each for each in reversed(list(known))}
+    near = difflib.get_close_matches(word.casefold(), list(reversed(spellings)), n=1)
+    return f' Did you mean "{spellings[near[0]]}"?' if near else ""
