@@ -218,6 +218,8 @@ def _describe(hint: object) -> str:
         first, *others = typing.get_args(hint)
         count = "" if others == [...] else f" of {1 + len(others)}"
         return f"a list{count} in brackets, each item {_describe(first)}"
+    if _is_table(hint):
+        return f"an object in braces, each value {_describe(typing.get_args(hint)[1])}"
     return _EXPECTED.get(hint, str(hint))
 
 

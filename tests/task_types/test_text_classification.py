@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 import torch
 
 from bertkit.batch import Batch
 from bertkit.config import apply, parse_settings
 from bertkit.encoders.bert import Bert, BertConfig
+from bertkit.errors import BertkitError
 from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.task_types import TextClassificationTask
 
@@ -16,6 +20,9 @@ REVIEWS = TextClassificationTask(name="reviews", metric="accuracy", labels=("bad
 def test_weights_are_set_by_name() -> None:
     task = apply(REVIEWS, parse_settings(["class_weights.good=2", "class_weights.odd=0.5"]))
     assert task.class_weights == {"good": 2.0, "odd": 0.5}
+    message = "class_weights is balanced; expected an object in braces, each value a number above 0 and at most 1,000"
+    with pytest.raises(BertkitError, match=message):
+        apply(REVIEWS, parse_settings(["class_weights=balanced"]))
     assert REVIEWS.weighted("good=2, odd=0.5") == task
     head = task.objectives(Bert(BertConfig(vocab_size=9, hidden_size=2, num_layers=1, num_heads=1)))["class"]
     assert isinstance(head, SequenceClassification)
@@ -32,3 +39,9 @@ def test_weighted_loss_is_that_of_torch() -> None:
     term = head.loss({"logits": logits}, batch)["class"]
     torch.testing.assert_close(term.sum, expected)
     assert term.count == 6
+
+
+def test_f1_is_a_score_of_two_classes() -> None:
+    assert replace(REVIEWS, labels=("bad", "good"), metric="f1").metric == "f1"
+    with pytest.raises(BertkitError, match="f1 is a score of two classes, and reviews has 3: choose macro_f1"):
+        replace(REVIEWS, metric="f1")

@@ -60,6 +60,8 @@ class TextClassificationTask(TextTask):
         check_labels(self.name, self.labels, self.spellings)
         if len(self.labels) < 2:
             raise usage_error(f"{self.name} has {len(self.labels)} labels; a classification needs at least two.")
+        if len(self.labels) > 2 and "f1" in (self.metric, *self.also):
+            raise usage_error(f"f1 is a score of two classes, and {self.name} has {len(self.labels)}: choose macro_f1.")
         check_weights(self.name, self.labels, self.class_weights)
 
     def weighted(self, weights: str | Mapping[Any, float]) -> Self:
