@@ -110,6 +110,12 @@ def test_hidden_states_are_shown_with_their_tokens(pipeline: Pipeline) -> None:
     np.testing.assert_allclose(found.states[-1].mean(axis=0), pipeline.embed("river mill")[0], atol=1e-6)
 
 
+def test_vectors_after_hidden_states_are_those_before(pipeline: Pipeline) -> None:
+    before = pipeline.embed(SENTENCES)
+    pipeline.hidden_states(SENTENCES[0])
+    np.testing.assert_array_equal(pipeline.embed(SENTENCES), before)
+
+
 def test_hidden_states_are_those_of_transformers(minilm: Path) -> None:
     hf = pytest.importorskip("transformers")
     tokenizer, reference = hf.AutoTokenizer.from_pretrained(minilm), hf.AutoModel.from_pretrained(minilm).eval()

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.training.tiny_training import Sentences, make_state
+from torch import nn
 
 from bertkit.batch import Batch
-from bertkit.training.evaluation import evaluate_losses
+from bertkit.training.evaluation import evaluate_losses, evaluation_mode
 
 
 def test_evaluation_turns_dropout_off_and_leaves_the_model_in_training() -> None:
@@ -33,3 +34,12 @@ def test_a_limit_evaluates_examples_that_are_spread_over_the_source() -> None:
     assert read == [0, 5, 11, 17, 23, 29, 35]
     everything = evaluate_losses(model, Sentences(), batch_size=5, precision="float32")
     assert limited["mlm"] != pytest.approx(everything["mlm"])
+
+
+def test_a_module_that_was_in_evaluation_mode_stays_in_it() -> None:
+    """A new module around an encoder is in training mode, and the encoder inside of it need not be."""
+    inner = nn.Sequential(nn.Dropout(0.5)).eval()
+    outer = nn.Sequential(inner, nn.Dropout(0.5))
+    with evaluation_mode(outer):
+        assert not any(module.training for module in outer.modules())
+    assert [module.training for module in outer.modules()] == [True, False, False, True]

@@ -18,18 +18,20 @@ from bertkit.model import Model
 
 @contextmanager
 def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Turn dropout off inside the ``with`` block, and restore the mode of the model after it, whatever happens there.
+    """Turn dropout off inside the ``with`` block, and restore the mode of each module after it, whatever happens there.
 
-    A model that is in evaluation mode is not changed, so several threads may use it at once.
+    Modules that are in evaluation mode are not changed, so several threads may use them at once.
     """
-    if not model.training:
+    trained = [module for module in model.modules() if module.training]
+    if not trained:
         yield
         return
     model.eval()
     try:
         yield
     finally:
-        model.train()
+        for module in trained:
+            module.training = True
 
 
 def evaluate_losses(
