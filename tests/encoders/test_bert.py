@@ -86,6 +86,13 @@ def test_rows_longer_than_the_positions_are_refused() -> None:
         tiny()(batch)
 
 
+def test_with_one_segment_both_texts_of_a_pair_have_it(padded_batch: Batch) -> None:
+    encoder = Bert(size("1/12/2", vocab_size=99, max_positions=41, num_segments=1)).eval()
+    states = encoder(padded_batch).hidden_states
+    alone = replace(padded_batch, segment_ids=torch.zeros_like(padded_batch.segment_ids))
+    torch.testing.assert_close(states, encoder(alone).hidden_states)
+
+
 def test_hidden_states_of_all_layers_are_returned_on_request(padded_batch: Batch) -> None:
     encoder = tiny()
     assert encoder(padded_batch).layers == ()

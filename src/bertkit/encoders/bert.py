@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
@@ -120,7 +121,9 @@ class Bert(PooledTransformer):
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:
         """States at ``positions`` and the pooled state; raises a usage error if a row is too long."""
-        embedded = self.embeddings(batch.input_ids, batch.segment_ids)
+        one_segment = self.config.num_segments == 1  # both texts of a pair have it, as in RoBERTa
+        segment_ids = torch.zeros_like(batch.segment_ids) if one_segment else batch.segment_ids
+        embedded = self.embeddings(batch.input_ids, segment_ids)
         return self.run_layers(embedded, batch, positions, output_hidden_states=output_hidden_states)
 
 
