@@ -67,6 +67,7 @@ def test_a_classifier_that_reads_from_left_to_right_is_refused(
     write_json(folder / "config.json", read_json(folder / "config.json") | {"is_decoder": True})
     with pytest.raises(BertkitError, match='"is_decoder": true and a head that reads the first token'):
         load(folder).classify("the river ran")
+    assert repr(load(folder)) == f"Pipeline({folder}: its head cannot be used; float32 on cpu)"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
 from bertkit.contracts import Encoder, Objective, TokenEmbedding
 from bertkit.encoder_types import context_of
-from bertkit.errors import data_error, list_names, usage_error
+from bertkit.errors import BertkitError, data_error, list_names, usage_error
 from bertkit.formats.memory_tables import TEMPORARY, errors_about, is_memory_table, write_memory_table
 from bertkit.inference.encoder_pipeline import EncoderPipeline
 from bertkit.inference.ensemble import Ensemble
@@ -234,7 +234,10 @@ def task_for(pipeline: Pipeline, *, pair: bool) -> FileTask:
 
 def _describe(pipeline: Pipeline) -> str:
     """What a model was fine-tuned for, and the method that does it."""
-    task = find_task(pipeline.models[0])
+    try:
+        task = find_task(pipeline.models[0])
+    except BertkitError:  # what is wrong is said by the method that needs the head
+        return "its head cannot be used"
     if task is None:
         return "not fine-tuned"
     labels = f" as {list_names(task.labels)}" if task.labels else ""
