@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -102,3 +103,13 @@ def test_a_tokenizer_extends_one_with_the_same_rules_and_the_same_first_entries(
     cased = train(["The river ran by the old mill."] * 9, vocab_size=60, cased=True)
     assert not extends(larger, cased)
     assert extends(larger.add_tokens(["mills"]), base)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [("abc", "texts is one text, and must be a list of texts"), (["a", 3], "a text is of the type int|texts")],
+)
+def test_what_is_no_list_of_texts_is_refused(tokenizer: WordPiece, texts: Any, message: str) -> None:
+    for encode in (tokenizer.encode_batch, tokenizer.encode_ids_batch):
+        with pytest.raises((BertkitError, TypeError), match=message):  # a TypeError where types are checked
+            encode(texts)

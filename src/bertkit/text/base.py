@@ -172,10 +172,18 @@ def replace_surrogates(text: str) -> str:
 
 
 def _encode(encode_batch: Callable[..., list[Encoding]], texts: Sequence[str]) -> list[Encoding]:
-    """Run the library, and once more without lone surrogates if it refuses the texts."""
+    """Run the library, and once more without lone surrogates if it refuses the texts.
+
+    A usage error for one text in place of several, which would be a text per character, and for what is no text.
+    """
+    if isinstance(texts, str):
+        raise usage_error("texts is one text, and must be a list of texts: put it in brackets, or use encode.")
     try:
         return encode_batch(list(texts), add_special_tokens=False)
-    except TypeError:
+    except TypeError as error:
+        for text in texts:
+            if not isinstance(text, str):
+                raise usage_error(f"a text is of the type {type(text).__name__}; it must be str.") from error
         return encode_batch([replace_surrogates(text) for text in texts], add_special_tokens=False)
 
 
