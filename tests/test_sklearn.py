@@ -112,6 +112,8 @@ def test_mistakes_are_one_line(workspace: Path) -> None:
         ((["a", "b"], [1, 1]), "y must have at least two different classes; it has 1"),
         ((["a", "b"], [1.0, float("nan")]), r"y\[1\] is nan; it must be a class"),
         ((["a", "b"], ["x", None]), r"y\[1\] is None; it must be a class"),
+        ((["a", "b"], ["x", float("nan")]), r"y\[1\] is nan; it must be a class"),
+        ((["a", "b"], ["x", 1]), "y has classes of several types"),
         ((["a", "b"], [1.0, 0.5]), "y has numbers with decimals, such as 0.5, which are no classes"),
         ((["a", "b"], np.array([1, "one"], dtype=object)), "y has classes of several types"),
         ((["a", None], [0, 1]), r"X"),

@@ -211,7 +211,9 @@ def _check_classes(y: Iterable[Any]) -> NDArray[Any]:
             f"y must have one class for each text ({error}). For several labels per text: bertkit.finetune(..., "
             'kind="labels").'
         ) from error
-    return classes
+    given = np.asarray(y, dtype=object).ravel()
+    # Beside texts NumPy spells numbers as texts: a missing class, NaN, would be a class called "nan".
+    return given if classes.dtype.kind == "U" and not all(isinstance(each, str) for each in given) else classes
 
 
 def _name_classes(classes: Sequence[Any] | NDArray[Any]) -> list[str]:
