@@ -32,4 +32,9 @@ def test_no_answer_has_the_lowest_score_of_all_windows() -> None:
     assert prediction.null_odds == pytest.approx(3.0 - 1.5)
     assert prediction.text == ""
     assert prediction.score == pytest.approx(1 - sum(each.probability for each in prediction.n_best))
+    spans = [each._asdict() for each in prediction.n_best]
+    none = {"text": "", "start": None, "end": None, "score": prediction.score, "n_best": spans}
+    assert prediction.to_dict() == {**none, "null_odds": prediction.null_odds, "num_truncated": 0}
+    answered = replace(task, threshold=1.75).decode(example, features, outputs).to_dict()
+    assert [answered[name] for name in ("text", "start", "end", "score")] == list(prediction.n_best[0])
     assert replace(task, threshold=1.75).decode(example, features, outputs).text == prediction.n_best[0].text != ""

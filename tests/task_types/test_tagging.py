@@ -76,6 +76,8 @@ def test_a_model_tags_text_and_words(tmp_path: Path) -> None:
     ]
     assert [each.text for each in load(tmp_path / "m").tag(["rivers", "ran"])] == ["rivers", "ran"]
     assert all(0.99 < each.score <= 1 for each in found)
+    (tagged,) = load(tmp_path / "m").predict(["seven rivers."])
+    assert tagged.to_dict()["entities"] == [each.to_dict() for each in found]
 
 
 def test_word_encoders_have_no_features_for_tagging() -> None:

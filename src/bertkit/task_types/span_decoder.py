@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class SpanPrediction(Result):
     @property
     def span(self) -> AnswerSpan | None:
         """The answer with its place and probability; None for no answer."""
-        return self.n_best[0] if self.text else None
+        return self.n_best[0] if self.text and self.n_best else None
 
     @property
     def start(self) -> int | None:
@@ -64,6 +64,11 @@ class SpanPrediction(Result):
     def score(self) -> float:
         """The probability of the answer, or of no answer, among the best answers."""
         return self.span.probability if self.span else 1.0 - sum(each.probability for each in self.n_best)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer with its place and score, and the other fields, as plain values."""
+        answer = {"text": self.text, "start": self.start, "end": self.end, "score": self.score}
+        return {**answer, **Result.to_dict(self), "n_best": [each._asdict() for each in self.n_best]}
 
 
 def find_spans(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,6 +55,10 @@ class TagPrediction(Result):
     probabilities: tuple[float, ...]
     entities: tuple[NamedEntity, ...]
     unread: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values; an entity is a dictionary, as its own ``to_dict`` gives it."""
+        return {**Result.to_dict(self), "entities": [each.to_dict() for each in self.entities]}
 
 
 @dataclass(frozen=True, kw_only=True)
