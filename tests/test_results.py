@@ -22,6 +22,7 @@ from bertkit.inference.saliency import Saliency
 from bertkit.results import LONGEST_LINE, Result, Results
 from bertkit.sweeps.results import PointResult, SweepResult
 from bertkit.task_types import Choice, NamedEntity, Prediction, SpanPrediction, TagPrediction
+from bertkit.task_types.span_decoder import AnswerSpan
 
 _SCORE = ScoreInterval(value=0.5, low=0.25, high=0.75)
 
@@ -71,6 +72,13 @@ def test_a_result_prints_in_one_short_line_and_is_json(result: Result) -> None:
     assert repr(result).startswith(type(result).__name__)
     record = result.to_dict()
     assert json.loads(json.dumps(record)) == record
+
+
+def test_half_a_character_of_a_text_is_kept() -> None:
+    """The texts of a user may have one, and ``json.dumps`` spells it."""
+    result = SpanPrediction("a\ud800", (AnswerSpan("a\ud800", 0, 2, 0.5),))
+    assert json.loads(json.dumps(result.to_dict()))["text"] == "a\ud800"
+    result._repr_html_().encode()
 
 
 def test_what_the_steps_from_text_to_a_model_return_are_results(workspace: Path, tmp_path: Path) -> None:

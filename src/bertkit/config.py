@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
 import tomllib
 import types
 import typing
@@ -82,7 +83,7 @@ class Setting:
 
 def to_json(record: object) -> Any:
     """A record as plain JSON: dictionaries, lists, text, finite numbers, booleans and None, which NaN becomes."""
-    return msgspec.json.decode(msgspec.json.encode(record, enc_hook=_encode))
+    return _finite(msgspec.to_builtins(record, str_keys=True, enc_hook=_encode))
 
 
 def from_json(kind: type[Record], value: object, *, source: str = "the record") -> Record:
@@ -229,6 +230,14 @@ def _encode(value: object) -> object:
     if hasattr(value, "tolist"):  # an array, or a number, of NumPy
         return value.tolist()
     raise TypeError(f"{type(value).__name__} cannot be stored in a record")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _decode(kind: type, value: object) -> object:
