@@ -55,6 +55,15 @@ def test_a_dataset_dict_has_its_own_dev_set(workspace: Path, tmp_path: Path) -> 
     assert given.examples == 4
 
 
+def test_a_dataset_dict_is_not_one_table(workspace: Path, tmp_path: Path) -> None:
+    splits = dataset_dict(train=dataset(["a mill"], [0]), test=dataset(["a river"], [1]))
+    tuned = workspace / "tuned"
+    with pytest.raises(BertkitError, match=r"^input is a DatasetDict with train, test: give one of them"):
+        bertkit.predict(tuned, splits, output=tmp_path / "p.csv")
+    with pytest.raises(BertkitError, match=r"^the table is a DatasetDict with train, test: give one of them"):
+        bertkit.load(tuned).predict(splits)
+
+
 def test_predict_and_embed_read_a_data_frame(workspace: Path, reviews: dict[str, list[str]], tmp_path: Path) -> None:
     tuned, table = workspace / "tuned", frame(**reviews)
     bertkit.predict(tuned, table, output=tmp_path / "memory.csv", progress="quiet")

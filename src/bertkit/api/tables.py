@@ -9,7 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from bertkit.formats.memory_tables import TEMPORARY, errors_about, is_memory_table, write_memory_table
+from bertkit.formats.memory_tables import (
+    TEMPORARY,
+    errors_about,
+    is_memory_table,
+    require_one_table,
+    write_memory_table,
+)
+from bertkit.options.inputs import kinds_of_inputs
 from bertkit.options.job import Options
 
 TABLES = "tables"
@@ -29,6 +36,11 @@ def tables_as_files(options: SomeOptions) -> Iterator[SomeOptions]:
     if not tables:
         yield options
     else:
+        record: Any = type(options)
+        kinds = kinds_of_inputs(record)
+        for name in tables:
+            if kinds.get(name) in ("table", "stream"):
+                require_one_table(tables[name], name)
         with ExitStack() as contexts:
             if options.KEEPS_TABLES:
                 folder = Path(given["output"]) / TABLES

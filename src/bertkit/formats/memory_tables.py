@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bertkit.errors import BertkitError, usage_error
+from bertkit.errors import BertkitError, list_names, usage_error
 from bertkit.formats.arrow import build_converter
 from bertkit.formats.cells import to_json
 from bertkit.storage.atomic import make_folder, write_file
@@ -52,6 +52,12 @@ def describe_table(path: Path) -> str:
 def is_memory_table(value: object) -> bool:
     """Whether this is a pandas DataFrame, or a Dataset or DatasetDict of ``datasets``."""
     return _is_frame(value) or _is_dataset(value) or bool(_splits(value))
+
+
+def require_one_table(table: object, name: str) -> None:
+    """Raise a usage error for a DatasetDict, where ``name`` is one table."""
+    if splits := _splits(table):
+        raise usage_error(f"{name} is a DatasetDict with {list_names(list(splits))}: give one of them.")
 
 
 def write_memory_table(table: object, folder: Path, name: str) -> Path:

@@ -18,7 +18,13 @@ from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
 from bertkit.contracts import Encoder, Objective, TokenEmbedding
 from bertkit.encoder_types import context_of
 from bertkit.errors import BertkitError, data_error, list_names, usage_error
-from bertkit.formats.memory_tables import TEMPORARY, errors_about, is_memory_table, write_memory_table
+from bertkit.formats.memory_tables import (
+    TEMPORARY,
+    errors_about,
+    is_memory_table,
+    require_one_table,
+    write_memory_table,
+)
 from bertkit.inference.encoder_pipeline import EncoderPipeline
 from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
@@ -296,6 +302,7 @@ def _read(
 
 def _read_table(task: FileTask, table: object, text: str | None, pair: str | None) -> tuple[FileTask, list[Any]]:
     """The examples of the rows of a table; warns of columns that were guessed and of empty texts."""
+    require_one_table(table, "the table")
     with TemporaryDirectory(prefix=TEMPORARY) as folder:
         path = write_memory_table(table, Path(folder), "table")
         with errors_about(path, "the table"):

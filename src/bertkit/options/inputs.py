@@ -118,7 +118,7 @@ def check_inputs(options: Any) -> None:
     ``options`` is a record of options.
     """
     kind_of_record: Any = type(options)
-    inputs = _inputs_of(kind_of_record)
+    inputs = kinds_of_inputs(kind_of_record)
     for name, kind in inputs.items():
         value = getattr(options, name)
         values = value if isinstance(value, list | tuple) else [value]
@@ -189,7 +189,7 @@ _CHECKS: Mapping[str, Callable[[Sequence[Path]], None]] = {
 
 
 @cache
-def _inputs_of(record: type[Any]) -> dict[str, str]:
+def kinds_of_inputs(record: type[Any]) -> dict[str, str]:
     """The options of a record that name an input, with their kinds."""
     hints = typing.get_type_hints(record, include_extras=True)
     return {name: note.kind for name, hint in hints.items() if (note := find_note(hint, Input))}
