@@ -43,6 +43,14 @@ def test_every_mask_gets_top_k_words(model: Model, tokenizer: WordPiece) -> None
         assert 0 < sum(chances) <= 1 + 1e-6
 
 
+def test_embeddings_without_a_token_are_no_words(tokenizer: WordPiece) -> None:
+    encoder = Bert(size("1/12/2", vocab_size=tokenizer.vocab_size + 5, max_positions=99))
+    model = Model(encoder, PretrainingTask(objectives=("mlm",)).build_objectives(encoder))
+    (every,) = fill(model, tokenizer, "the old [MASK] ran", top_k=tokenizer.vocab_size)
+    assert {each.token for each in every} == set(range(tokenizer.vocab_size))
+    assert sum(each.probability for each in every) < 1
+
+
 def test_as_many_masks_as_a_batch_pads_are_filled(tmp_path: Path) -> None:
     """The head pads 65 rows to 66 (``nn/packing.py``)."""
     tokenizer = wordpiece.train(["the old [MASK] ran"], vocab_size=99)

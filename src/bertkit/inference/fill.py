@@ -102,7 +102,8 @@ def _predict(
     with evaluation_mode(model), torch.inference_mode(), autocast(device, precision):
         logits = model(batch.to(device))["mlm"]["logits"]
     probabilities = logits[: int((targets != IGNORE).sum())].float().softmax(dim=-1)
-    ids = torch.arange(probabilities.shape[1]) if candidates is None else torch.tensor(list(candidates))
+    # A model may have more rows of embeddings than tokens, such as a multiple of 8; those are no words.
+    ids = torch.arange(tokenizer.vocab_size) if candidates is None else torch.tensor(list(candidates))
     best = probabilities[:, ids.to(device)].topk(min(top_k, len(ids)), dim=-1)
     return best.values.tolist(), ids[best.indices.cpu()].tolist()
 

@@ -265,7 +265,7 @@ def _explain_mask(pipeline: Pipeline, text: str) -> _Target:
     labelled = replace(feature, labels={"mlm": targets})
 
     def find(outputs: Outputs) -> tuple[str, _Pick]:
-        best = int(outputs["logits"].reshape(-1, outputs["logits"].shape[-1])[0].argmax())
+        best = int(outputs["logits"].reshape(-1, outputs["logits"].shape[-1])[0, : tokenizer.vocab_size].argmax())
         word = tokenizer.id_to_token(best)
         return word, lambda found: found["logits"].reshape(-1, found["logits"].shape[-1])[:, best]
 
