@@ -227,6 +227,12 @@ def test_another_number_of_layers_is_an_error(hf_folder: Path, layers: int, mess
         ModelFolder.open(hf_folder).load_encoder()
 
 
+def test_names_of_another_program_are_shown(hf_folder: Path) -> None:
+    rename(hf_folder, "bert.", "module.bert.")
+    with pytest.raises(BertkitError, match=r"safetensors has no layer of BERT, but module\.bert\.encoder\.layer\."):
+        ModelFolder.open(hf_folder).load_encoder()
+
+
 def test_many_faults_are_reported_in_one_line(hf_folder: Path) -> None:
     rename(hf_folder, ".attention.", ".attend.")
     with pytest.raises(BertkitError) as caught:

@@ -284,6 +284,11 @@ def _guess_architectures(folder: ModelFolder, labels: Sequence[str]) -> list[str
 def _check_depth(spec: EncoderSpec, config: Any, source: Path, weights: Path, tensors: Mapping[str, Tensor]) -> None:
     """Compare the layers that ``config`` declares with the weights: to build a million of them would take hours."""
     layers = huggingface.count_layers(spec.huggingface, tensors)
+    if layers == 0:
+        raise data_error(
+            f"{weights} has no layer of {spec.title}, but {max(tensors, key=len, default='no tensor')}. Give its "
+            "tensors the names that they have in transformers."
+        )
     if layers is not None and layers != config.num_layers:
         raise data_error(f"{source} says {config.num_layers} layers and {weights.name} has {layers}.")
     for name in _DEPTHS:
