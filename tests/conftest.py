@@ -20,6 +20,7 @@ import pytest
 import torch
 from tests.workspace import build_workspace
 
+from bertkit import lookup
 from bertkit.batch import Batch
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -38,6 +39,12 @@ def seeds() -> None:
     random.seed(13)
     np.random.seed(13)  # noqa: NPY002
     torch.manual_seed(13)
+
+
+@pytest.fixture(autouse=True)
+def no_packages_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test begins with the packages outside bertkit that another has named, as no command does."""
+    monkeypatch.setattr(lookup, "_named_by_the_user", set())
 
 
 @pytest.fixture

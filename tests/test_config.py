@@ -40,6 +40,14 @@ class Job:
     until: Path | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Inner:
+    width: int
+
+    def __post_init__(self) -> None:
+        raise usage_error(f"width is {self.width}, and it must be even.")
+
+
 JOB = Job(data=Path("corpus"))
 
 
@@ -205,6 +213,15 @@ def test_a_record_with_an_unknown_key_is_an_error() -> None:
         config.from_json(Job, {"data": "x", "optimizer": {"lr": "1"}}, source="run.json")
     with pytest.raises(BertkitError, match=r"missing\.toml: No such file"):
         config.read_settings(Path("missing.toml"))
+
+
+def test_an_error_of_a_record_inside_of_another_is_a_sentence() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Outer:
+        inner: Inner
+
+    with pytest.raises(BertkitError, match=r"^run\.json: width is 3, and it must be even\.$"):
+        config.from_json(Outer, {"inner": {"width": 3}}, source="run.json")
 
 
 @pytest.mark.parametrize(

@@ -107,3 +107,14 @@ def test_what_the_user_named_may_be_named_by_a_file_later(foreign: Path) -> None
     with names_from_a_file():
         load_module("encoders", "foreign_lab.bag")
     assert foreign.exists()
+
+
+def test_a_command_for_files_with_modules_of_the_user_begins_with_the_trust_in_them(
+    foreign: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BERTKIT_TRUST", raising=False)
+    assert lookup.spell_trust() == ""
+    load_module("encoders", "foreign_lab.bag")
+    assert lookup.spell_trust() == "BERTKIT_TRUST=foreign_lab "
+    monkeypatch.setenv("BERTKIT_TRUST", "other,foreign_lab")
+    assert lookup.spell_trust() == "BERTKIT_TRUST=foreign_lab,other "

@@ -93,7 +93,8 @@ def from_json(kind: type[Record], value: object, *, source: str = "the record") 
     try:
         return msgspec.convert(_restore_undefined(kind, value), kind, dec_hook=_decode)
     except msgspec.ValidationError as error:
-        raise data_error(f"{source}: {str(error).rstrip('.')}.") from error
+        reason = error.__cause__ if isinstance(error.__cause__, BertkitError) else error  # it adds a path to a sentence
+        raise data_error(f"{source}: {str(reason).rstrip('.')}.") from error
 
 
 def parse_settings(assignments: Iterable[str] | Mapping[str, object]) -> list[Setting]:

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from shlex import quote
 from types import ModuleType
 from typing import TypeVar
 
@@ -96,6 +97,12 @@ def find(package: str, name: str, kind: type[T]) -> T:
         if name in found:
             return found[name]
     raise _unknown(package, name, list(values(package, kind)))
+
+
+def spell_trust() -> str:
+    """What a command begins with that opens files written by this process, such as ``BERTKIT_TRUST=my_lab ``; else ""."""
+    packages = sorted({*_named_by_the_user, *os.environ.get(TRUST, "").split(",")} - {""})
+    return f"{TRUST}={quote(','.join(packages))} " if packages else ""
 
 
 def _load_outside(name: str) -> ModuleType:

@@ -19,6 +19,14 @@ def test_the_next_command_is_quoted_for_a_shell(capsys: pytest.CaptureFixture[st
     assert printed.out == ""
 
 
+def test_the_next_command_reads_what_was_trained_with_a_module_of_the_user(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BERTKIT_TRUST", "my_lab")
+    Verbosity(progress="plain").suggest("bertkit", "fill", "run", "The [MASK].")
+    assert capsys.readouterr().err == "next: BERTKIT_TRUST=my_lab bertkit fill run 'The [MASK].'\n"
+
+
 def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     Verbosity(quiet=True).say("hello")
     assert capsys.readouterr().err == ""

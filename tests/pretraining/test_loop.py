@@ -80,7 +80,8 @@ def test_an_interrupt_saves_the_step_and_names_the_resume_command(
         return evaluate_heldout(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(loop, "evaluate_heldout", interrupt)
-    message = f"stopped after step 5, saved. Resume: bertkit pretrain --resume {run.output}"
+    run = replace(run, output=run.output.with_name("a run"))
+    message = f"stopped after step 5, saved. Resume: bertkit pretrain --resume '{run.output}'"
     with pytest.raises(Interrupted, match=message):
         pretrain(run, Progress("quiet"))
     (saved,) = store.checkpoints(run.output / "checkpoints")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cyclopts import Group, Parameter
 
+from bertkit.lookup import spell_trust
 from bertkit.options.help import GROUPS, OUTPUT
 from bertkit.options.job import ProgressMode
 from bertkit.report.progress import Progress
@@ -33,4 +34,5 @@ class Verbosity:
 
     def suggest(self, *words: object) -> None:
         """Show the last line of a command: what to type next."""
-        self.say(f"next: {shlex.join(map(str, words))}")
+        trust = spell_trust() if words[0] == "bertkit" else ""
+        self.say(f"next: {trust}{shlex.join(map(str, words))}")

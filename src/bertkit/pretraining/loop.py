@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
+from shlex import quote
 
+from bertkit.lookup import spell_trust
 from bertkit.machine.device import default_device
 from bertkit.machine.interrupts import Interrupted, Interrupts
 from bertkit.pretraining.heldout import evaluate_before, evaluate_heldout, read_last_evaluation
@@ -54,7 +56,8 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
                 saved = save_state(job, folder)
             if signal_number:
                 progress.finish()
-                message = f"stopped after step {saved:,}, saved. Resume: bertkit pretrain --resume {folder.path}"
+                command = f"{spell_trust()}bertkit pretrain --resume {quote(str(folder.path))}"
+                message = f"stopped after step {saved:,}, saved. Resume: {command}"
                 raise Interrupted(signal_number, message if group.is_first else "")
     if saved != state.step:
         save_state(job, folder)
