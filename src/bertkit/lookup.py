@@ -100,7 +100,7 @@ def find(package: str, name: str, kind: type[T]) -> T:
 
 
 def spell_trust() -> str:
-    """What a command begins with that opens files written by this process, such as ``BERTKIT_TRUST=my_lab ``; else ""."""
+    """What a command begins with to open what this process has written: ``BERTKIT_TRUST=my_lab `` or nothing."""
     packages = sorted({*_named_by_the_user, *os.environ.get(TRUST, "").split(",")} - {""})
     return f"{TRUST}={quote(','.join(packages))} " if packages else ""
 

@@ -14,7 +14,7 @@ from bertkit.encoders import bert
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.pretraining.data import PretrainingData
-from bertkit.pretraining.job import build_job, build_pretraining_model
+from bertkit.pretraining.job import build_job, build_pretraining_model, check_division
 from bertkit.pretraining.record import PretrainRun
 from bertkit.task_types.pretraining import PretrainingSource, PretrainingTask
 from bertkit.text.loading import load_tokenizer
@@ -113,6 +113,18 @@ def test_a_comparison_within_micro_batches_is_said(run: PretrainRun) -> None:
     assert not any("compares" in note for note in build_job(compared, ProcessGroup()).notes)
     (note,) = build_job(replace(compared, micro_batch_size=2), ProcessGroup()).notes
     assert note == f"passages compares the 2 examples of a micro-batch, not the {run.batch_size} of a batch"
+
+
+@pytest.mark.parametrize(
+    ("rows", "processes"), [({"micro_batch_size": 1}, 1), ({"batch_size": 1}, 1), ({"long_batch_size": 2}, 2)]
+)
+def test_a_comparison_needs_two_examples(run: PretrainRun, rows: dict[str, int], processes: int) -> None:
+    """The loss of one is 0, and its accuracy 1, whatever the network does."""
+    compared = replace(run, task=PretrainingTask(objectives=("mlm", "passages")), batch_size=4, long_seq_length=17)
+    check_division(compared, processes)
+    with pytest.raises(BertkitError, match=r"passages compares .*atch_size must be at least ., and micro_batch_size"):
+        check_division(replace(compared, **rows), processes)
+    check_division(replace(compared, task=run.task, **rows), processes)
 
 
 def test_a_passage_needs_positions_for_half_of_the_text(run: PretrainRun) -> None:

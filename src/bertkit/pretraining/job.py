@@ -168,9 +168,14 @@ def _list_without_heldout(heldout: Mixture) -> list[str]:
     return [f"no held-out text in {' and '.join(map(str, missing))}: only that of the other corpora is evaluated"]
 
 
+def _list_comparing(run: PretrainRun) -> list[str]:
+    """The labels of the objectives that compare the examples of a micro-batch."""
+    return [each.label for each in run.task.objective_classes() if each.compares_examples]
+
+
 def _count_compared(run: PretrainRun, processes: int) -> list[str]:
     """What to tell the user if examples are compared with those of their micro-batch, which is a part of the batch."""
-    names = [each.label for each in run.task.objective_classes() if each.compares_examples]
+    names = _list_comparing(run)
     compared = min(run.micro_batch_size or run.batch_size, run.batch_size // processes)
     if not names or compared == run.batch_size:
         return []
@@ -210,6 +215,12 @@ def check_division(run: PretrainRun, processes: int) -> None:
     for name, rows in {"batch_size": run.batch_size, "long_batch_size": run.long_batch_size or 0}.items():
         if rows % processes:
             raise usage_error(f"{name} is {rows}; {processes} processes need a multiple of their number.")
+        together = min(run.micro_batch_size or rows, rows // processes)
+        if together == 1 and (names := _list_comparing(run)):
+            raise usage_error(
+                f"{names[0]} compares the examples of a micro-batch, and there is one in each: {name} must be at least "
+                f"{2 * processes}, and micro_batch_size at least 2."
+            )
     if run.shard and run.averaging.kind != "none":
         raise usage_error("shard and averaging.kind cannot be combined: leave one of them out.")
     if run.shard and run.head_share:
