@@ -71,6 +71,7 @@ def test_a_column_of_a_table_is_accepted(pipeline: Pipeline) -> None:
 
 def test_the_similarity_is_the_cosine(pipeline: Pipeline) -> None:
     matrix = pipeline.similarity(SENTENCES[:3], SENTENCES[2:])
+    assert matrix.shape == (3, 2)
     vectors = pipeline.embed(SENTENCES)
     lengths = np.linalg.norm(vectors, axis=1)
     expected = vectors[:3] @ vectors[2:].T / np.outer(lengths[:3], lengths[2:])
@@ -78,7 +79,7 @@ def test_the_similarity_is_the_cosine(pipeline: Pipeline) -> None:
     one = pipeline.similarity(SENTENCES[0], SENTENCES[3])
     assert isinstance(one, float)
     assert one == pytest.approx(expected[0, 1], abs=1e-6)
-    assert np.shape(pipeline.similarity(SENTENCES[0], SENTENCES)) == (1, 4)
+    assert pipeline.similarity(SENTENCES[0], SENTENCES).shape == (1, 4)
 
 
 def test_texts_that_are_too_long_are_counted(pipeline: Pipeline) -> None:

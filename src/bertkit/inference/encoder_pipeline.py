@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args, overload
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 
 from bertkit.batch import id_of
@@ -119,12 +118,12 @@ class EncoderPipeline:
             yield vectors
 
     @overload
-    def similarity(self, first: str, second: str) -> float: ...
+    def similarity(self, first: str, second: str) -> float: ...  # type: ignore[overload-overlap]
 
     @overload
-    def similarity(self, first: PlainTexts, second: PlainTexts) -> float | NDArray[np.float32]: ...
+    def similarity(self, first: PlainTexts, second: PlainTexts) -> Vectors: ...  # a text is an iterable of texts too
 
-    def similarity(self, first: PlainTexts, second: PlainTexts) -> float | NDArray[np.float32]:
+    def similarity(self, first: PlainTexts, second: PlainTexts) -> float | Vectors:
         """The cosine of the vectors of two texts, from -1 to 1; of N and M texts the matrix (N, M) of cosines.
 
         A text beside a list counts as a list of one.
