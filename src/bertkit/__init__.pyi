@@ -80,3 +80,6 @@ from .task_types import (
 from .task_types import (
     SpanPrediction as SpanPrediction,
 )
+from .task_types import (
+    TagPrediction as TagPrediction,
+)
