@@ -108,6 +108,17 @@ def test_a_model_prints_what_it_does(
     assert repr(load(tmp_path / "words")).endswith("model: not fine-tuned; float32 on cpu)")
 
 
+def test_a_model_is_found_from_another_working_directory(
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = save(tmp_path, encoder, task, tokenizer).logits(["the river ran"])
+    monkeypatch.chdir(tmp_path)
+    pipeline = load("model")  # whose weights are not read yet
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    np.testing.assert_array_equal(pipeline.logits(["the river ran"]), expected)
+
+
 def test_members_of_an_ensemble_may_have_different_heads(
     tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
 ) -> None:

@@ -76,7 +76,9 @@ def load(
         if not isinstance(each, str | os.PathLike):
             raise usage_error(f"path is {each!r}; it must be the path of a model's folder.")
     with use_device(device):
-        return Pipeline(*map(ModelFolder.open, (path, *more)), precision=precision)
+        # Weights are read at their first use, when the working directory may be another one.
+        folders = [ModelFolder(ModelFolder.open(each).path.absolute()) for each in (path, *more)]
+        return Pipeline(*folders, precision=precision)
 
 
 class Pipeline(EncoderPipeline):
