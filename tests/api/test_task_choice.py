@@ -61,6 +61,14 @@ def test_more_training_files_are_added_to_the_table(options: TaskTrainingOptions
     assert len(list(together.examples("train"))) > len(list(alone.examples("train")))
 
 
+def test_more_training_files_for_a_folder_are_refused(options: TaskTrainingOptions, tmp_path: Path) -> None:
+    more = write_table(tmp_path / "more.csv")
+    (tmp_path / "splits").mkdir()
+    write_table(tmp_path / "splits" / "train.csv")
+    with pytest.raises(BertkitError, match="splits is a folder with a train file of its own: leave out --train"):
+        choose(replace(options, task=str(tmp_path / "splits"), train=[more]))
+
+
 def test_a_named_task_reads_the_files_that_are_given(options: TaskTrainingOptions, tmp_path: Path) -> None:
     (tmp_path / "glue").mkdir()
     (tmp_path / "glue" / "dev.tsv").write_text("sentence\tlabel\nseven rivers\t1\n")

@@ -50,6 +50,17 @@ def test_two_files_for_one_split_are_an_error(tmp_path: Path) -> None:
         find_splits(tmp_path)
 
 
+def test_a_part_of_a_table_that_is_missing_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "train-00000-of-00002.csv", 3)
+    with pytest.raises(BertkitError, match=r"has train-00000-of-00002.csv, but not train-00001-of-00002.csv"):
+        find_splits(tmp_path)
+    write(tmp_path / "train-00001-of-00002.csv", 3)
+    assert len(find_splits(tmp_path)["train"]) == 2
+    write(tmp_path / "train.csv", 3)
+    with pytest.raises(BertkitError, match=r"has more than one train: train-\*-of-00002.csv, train.csv. Name one"):
+        find_splits(tmp_path)
+
+
 def test_a_folder_without_train_is_an_error_that_lists_its_splits(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"has no train split. It has no train.csv"):
         find_splits(tmp_path)

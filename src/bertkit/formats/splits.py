@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
-from bertkit.errors import usage_error
+from bertkit.errors import data_error, usage_error
 from bertkit.formats.arrow import dataset_splits
 from bertkit.formats.compression import COMPRESSIONS
 from bertkit.storage.locations import is_dataset, is_text_folder
@@ -16,7 +17,7 @@ _NAMES = {
     "test": ("test",),
 }
 _SUFFIXES = rf"\.(csv|tsv|txt|json|jsonl|ndjson|parquet|xlsx)({'|'.join(map(re.escape, COMPRESSIONS))})?"
-_SHARD = r"(-\d{5}-of-\d{5})?"
+_SHARD = r"-(\d{5})-of-(\d{5})"
 """How Hugging Face names the parts of a table."""
 
 
@@ -56,9 +57,10 @@ def _splits(folder: Path) -> dict[str, list[Path]]:
     if not names:
         found = _parts(folder)
     for split, files in found.items():
-        kinds = {re.sub(rf"{_SHARD}(?={_SUFFIXES})", "", file.name) for file in files}
+        kinds = {re.sub(_SHARD, r"-*-of-\2", file.name) for file in files}
         if len(kinds) > 1:
             raise usage_error(f"{folder} has more than one {split}: {', '.join(sorted(kinds))}. Name one of them.")
+        _require_all_shards(files)
     return {split: files for split, files in found.items() if files}
 
 
@@ -75,5 +77,18 @@ def _folders(folder: Path, split: str) -> list[Path]:
 
 
 def _files(folder: Path, split: str) -> list[Path]:
-    pattern = re.compile(rf"({'|'.join(_NAMES[split])}){_SHARD}{_SUFFIXES}")
+    pattern = re.compile(rf"({'|'.join(_NAMES[split])})({_SHARD})?{_SUFFIXES}")
     return sorted(path for path in folder.iterdir() if path.is_file() and pattern.fullmatch(path.name))
+
+
+def _require_all_shards(files: Sequence[Path]) -> None:
+    """Raise a data error if the files are parts of a table, and not as many as their names say."""
+    shard = re.search(_SHARD, files[0].name) if files else None
+    if shard is None:
+        return
+    before, after = files[0].name[: shard.start()], files[0].name[shard.end() :]
+    present = {file.name for file in files}
+    for number in range(int(shard[2])):
+        name = f"{before}-{number:05}-of-{shard[2]}{after}"
+        if name not in present:
+            raise data_error(f"{files[0].parent} has {files[0].name}, but not {name}. All parts of a table are needed.")

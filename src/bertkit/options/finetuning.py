@@ -41,7 +41,7 @@ class TaskTrainingOptions(ModelJobOptions):
     data: InputPath | None = None
     """Folder with the task's files. [default: the task's folder under BERTKIT_DATA]"""
     train: Sequence[TablePath] = ()
-    """Training files, instead of the task's own."""
+    """Training files, instead of those of a named task; further ones for your own table."""
     dev: TablePath | None = None
     """Development file, which picks the best epoch; without one, a tenth of your own table is held out."""
     test: TablePath | None = None
