@@ -61,7 +61,7 @@ def test_numbers_with_a_decimal_comma_are_not_taken_for_classes(here: Path) -> N
     path = here / "n.csv"
     lines = (f"{row};{sentence(row)};{row % 4},{5 * (row % 2)}\n" for row in range(60))
     path.write_text("id;text;label\n" + "".join(lines))
-    fails("such as 0,0, look like numbers with a decimal comma. Write them with a point", BAD_DATA, path)
+    fails("such as 0,0, look like numbers with a comma. Write 1,5 as 1.5 and 1,000 as 1000, or say", BAD_DATA, path)
     assert guess(path, kind="classes").task.labels == ("0,0", "1,5", "2,0", "3,5")
 
 

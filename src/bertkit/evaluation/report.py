@@ -105,7 +105,7 @@ class Evaluation(Result, Mapping[str, float]):
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={format_score(each.value)}" for name, each in self.scores.items())
-        return f"Evaluation({self.task}, {self.split}: {shown}; {self.examples:,} examples)"
+        return f"Evaluation({self.task}, {self.split}: {shown}; {count_of(self.examples, 'example')})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: every score by its name, then all fields."""

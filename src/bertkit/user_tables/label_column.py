@@ -97,7 +97,7 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
     if labels.counts and all(map(_DECIMAL_COMMA.fullmatch, labels.counts)):
         raise data_error(
             f'{path}: the values of column "{columns.label}", such as {next(iter(labels.counts))}, look like numbers '
-            "with a decimal comma. Write them with a point, or say that they are classes (--kind classes)."
+            "with a comma. Write 1,5 as 1.5 and 1,000 as 1000, or say that they are classes (--kind classes)."
         )
     if labels.counts and all(map(_PERCENTAGE.fullmatch, labels.counts)):
         raise data_error(
