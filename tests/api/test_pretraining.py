@@ -48,6 +48,13 @@ def test_options_win_over_the_file_of_settings_and_set_over_options(workspace: P
     assert settings["encoder.num_layers"] == (1, "--size 1/12/2")
 
 
+@pytest.mark.parametrize(("name", "option"), [("data", "DATA"), ("output", "--output")])
+def test_a_setting_takes_the_place_of_no_folder(workspace: Path, tmp_path: Path, name: str, option: str) -> None:
+    """The encoder would be made for the vocabulary of one corpus and trained on another."""
+    with pytest.raises(BertkitError, match=f"--set {name}: the {name} is given by {option}"):
+        bertkit.pretrain(workspace / "data", output=tmp_path / "run", size="1/12/2", steps=1, set={name: "x"})
+
+
 def test_settings_of_a_chosen_objective_win_over_the_encoder_s_and_lose_to_given_ones(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
