@@ -188,6 +188,14 @@ def test_a_folder_that_holds_a_run_is_refused(run: PretrainRun) -> None:
         pretrain(run, Progress("quiet"))
 
 
+def test_a_resume_without_its_data_names_the_setting(run: PretrainRun) -> None:
+    """As in another working folder, where the recorded path is not that of the corpus."""
+    pretrain(run, Progress("quiet"))
+    run.data.rename(run.data.with_name("elsewhere"))
+    with pytest.raises(BertkitError, match=r"no data at .*data, with .*pretrain --resume .*run --set data=FOLDER$"):
+        resume(run.output, Progress("quiet"))
+
+
 def test_a_run_without_a_checkpoint_is_resumed_from_step_0(
     run: PretrainRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

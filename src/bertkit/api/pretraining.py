@@ -73,16 +73,10 @@ def _build_run(options: PretrainOptions, data: Path, output: Path) -> tuple[Pret
     Later settings win: those of the encoder, of the chosen objectives, the file of settings, the options.
     """
     typed = _typed_settings(options)
-    if named := [each.path for each in typed if each.path in ("data", "output")]:
-        raise usage_error(
-            f"--set {named[0]}: the {named[0]} is given by {'DATA' if named[0] == 'data' else '--output'}."
-        )
-    given = [
-        *_read_config(options.config),
-        Setting("data", data, "DATA"),
-        Setting("output", output, "--output"),
-        *typed,
-    ]
+    folders = {"data": Setting("data", data, "DATA"), "output": Setting("output", output, "--output")}
+    if named := [folders[each.path] for each in typed if each.path in folders]:
+        raise usage_error(f"--set {named[0].path}: the {named[0].path} is given by {named[0].origin}.")
+    given = [*_read_config(options.config), *folders.values(), *typed]
     vocab_size, objectives = read_manifest(data).vocab_size, _chosen_objectives(given)
     if options.from_ is None:
         encoder, defaults = _new_encoder(options, data, vocab_size)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from bertkit import config
@@ -91,6 +92,11 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
     with _open_run(path, progress) as (group, folder, progress):
         recorded = dataclasses.replace(pretraining_from_json(record["run"], source=f"{path}/run.json"), output=path)
         run = config.apply(recorded, settings)
+        if not run.data.is_dir():
+            raise usage_error(
+                f"no data at {run.data}, with which {path} was begun. If it is elsewhere: "
+                f"bertkit pretrain --resume {quote(str(path))} --set data=FOLDER"
+            )
         newest, faults = group.broadcast(store.latest(folder.checkpoints) if group.is_first else (None, []))
         for fault in faults:
             progress.say(f"{fault} Falling back to the checkpoint before it.")
