@@ -24,6 +24,7 @@ def touch(path: Path) -> Path:
         ("A.TXT", "txt"),
         ("wiki_00.bz2", "txt"),
         ("a.jsonl.zst", "jsonl"),
+        ("a.NDJSON", "jsonl"),
         ("a.parquet", "parquet"),
         ("enwiki-latest-pages-articles.xml.bz2", "mediawiki"),
         ("CC-MAIN-1.warc.wet.gz", "wet"),
@@ -50,9 +51,12 @@ def test_missing_files_and_folders_are_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("a.docx", r"pandoc -t plain a\.docx -o a\.txt$"),
-        ("a.pdf", r"pdftotext a\.pdf a\.txt$"),
-        ("a.doc", r"soffice --headless --convert-to txt a\.doc$"),
+        ("a.docx", r"pandoc -t plain /\S*/a\.docx -o /\S*/a\.txt$"),
+        ("a.pdf", r"pdftotext /\S*/a\.pdf /\S*/a\.txt$"),
+        ("a b.pdf", r"pdftotext '/.*/a b\.pdf' '/.*/a b'\.txt$"),
+        ("a.doc", r"soffice --headless --convert-to txt --outdir /\S* /\S*/a\.doc$"),
+        ("a.csv", r"read_csv\(sys.*' /\S*/a\.csv /\S*/a\.jsonl$"),
+        ("v1.2.tsv.gz", r"read_table\(sys.*' /\S*/v1\.2\.tsv\.gz /\S*/v1\.2\.jsonl$"),
         ("a.warc.gz", "Use the WET file"),
         ("a.png", r"is not a file of text\. bertkit reads \.txt \.jsonl .* each plain or \.gz \.bz2 \.xz \.zst\.$"),
     ],

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from bertkit.config import apply, parse_settings
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import TOKENIZER
 from bertkit.encoders import bert
@@ -116,15 +117,16 @@ def test_a_comparison_within_micro_batches_is_said(run: PretrainRun) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "processes"), [({"micro_batch_size": 1}, 1), ({"batch_size": 1}, 1), ({"long_batch_size": 2}, 2)]
+    ("setting", "processes"), [("micro_batch_size=1", 1), ("batch_size=1", 1), ("long_batch_size=2", 2)]
 )
-def test_a_comparison_needs_two_examples(run: PretrainRun, rows: dict[str, int], processes: int) -> None:
+def test_a_comparison_needs_two_examples(run: PretrainRun, setting: str, processes: int) -> None:
     """The loss of one is 0, and its accuracy 1, whatever the network does."""
     compared = replace(run, task=PretrainingTask(objectives=("mlm", "passages")), batch_size=4, long_seq_length=17)
     check_division(compared, processes)
+    alone = apply(compared, parse_settings([setting]))
     with pytest.raises(BertkitError, match=r"passages compares .*atch_size must be at least ., and micro_batch_size"):
-        check_division(replace(compared, **rows), processes)
-    check_division(replace(compared, task=run.task, **rows), processes)
+        check_division(alone, processes)
+    check_division(replace(alone, task=run.task), processes)
 
 
 def test_a_passage_needs_positions_for_half_of_the_text(run: PretrainRun) -> None:

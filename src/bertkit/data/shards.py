@@ -40,7 +40,7 @@ FORMAT = 2
 TokenIds = NDArray[np.integer]
 """(N,) ids of tokens; uint16 in shards whose vocabulary has at most 65,536 entries, else uint32."""
 
-_TEXTS = (".txt", ".jsonl", ".parquet", *COMPRESSIONS)
+_TEXTS = (".txt", ".jsonl", ".ndjson", ".parquet", *COMPRESSIONS)
 """Suffixes of files that are prepared, and are not shards."""
 
 _MOST_UNKNOWN = 0.25

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Literal
 
 from bertkit.errors import count_of, data_error, did_you_mean, usage_error
@@ -19,6 +20,7 @@ _KINDS: dict[str, TextKind] = {
     "": "txt",
     ".txt": "txt",
     ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
     ".parquet": "parquet",
     ".xml": "mediawiki",
     ".wet": "wet",
@@ -29,10 +31,18 @@ _KINDS: dict[str, TextKind] = {
     ".markdown": "markdown",
 }
 
+_WITH_PANDAS = (
+    "python -c 'import sys, pandas; pandas.{reader}(sys.argv[1]).to_json(sys.argv[2], orient=\"records\", lines=True)' "
+    "{{source}} {{stem}}.jsonl"
+)
 _CONVERTERS = {
-    ".pdf": "pdftotext {name} {stem}.txt",
-    ".doc": "soffice --headless --convert-to txt {name}",
-    **dict.fromkeys((".docx", ".odt", ".rtf", ".epub", ".tex", ".rst"), "pandoc -t plain {name} -o {stem}.txt"),
+    ".pdf": "pdftotext {source} {stem}.txt",
+    ".doc": "soffice --headless --convert-to txt --outdir {folder} {source}",
+    **dict.fromkeys((".docx", ".odt", ".rtf", ".epub", ".tex", ".rst"), "pandoc -t plain {source} -o {stem}.txt"),
+    ".csv": _WITH_PANDAS.format(reader="read_csv"),
+    ".tsv": _WITH_PANDAS.format(reader="read_table"),
+    ".xlsx": _WITH_PANDAS.format(reader="read_excel"),
+    ".json": _WITH_PANDAS.format(reader="read_json"),
 }
 """Commands that write the text of files that are not read."""
 
@@ -82,7 +92,9 @@ def kind_of(path: Path) -> TextKind:
     """The kind of a file, by its name; one without a suffix is text."""
     suffix = suffix_of(path)
     if suffix in _CONVERTERS:
-        command = _CONVERTERS[suffix].format(name=path.name, stem=path.stem)
+        stem = path.with_suffix("") if path.suffix.lower() == suffix else path.with_suffix("").with_suffix("")
+        places = {"source": path, "stem": stem, "folder": path.parent}
+        command = _CONVERTERS[suffix].format(**{name: quote(str(place)) for name, place in places.items()})
         raise usage_error(f"{path} is not read by bertkit. Convert it to text: {command}")
     if suffix == ".warc":
         raise usage_error(
