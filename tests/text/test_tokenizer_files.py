@@ -26,6 +26,12 @@ def test_all_files_are_written_with_unix_line_ends(tmp_path: Path) -> None:
     assert read_config(folder) == {"flag": True}
 
 
+def test_a_folder_may_be_named_by_text_as_for_load(tmp_path: Path) -> None:
+    folder = str(tmp_path / "tok")
+    tokenizer_with("mill").save(folder)
+    assert WordPiece.load(folder).encode("mill").ids == [5]
+
+
 def test_a_folder_without_a_config_has_an_empty_one(tmp_path: Path) -> None:
     assert read_config(tmp_path) == {}
 

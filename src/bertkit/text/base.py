@@ -135,7 +135,7 @@ class BaseTokenizer:
         description: Description = json.loads(self._backend.to_str())
         return description
 
-    def _save(self, folder: Path, config: Mapping[str, object], files: Mapping[str, str]) -> None:
+    def _save(self, folder: Path | str, config: Mapping[str, object], files: Mapping[str, str]) -> None:
         """Write ``tokenizer.json``, ``files`` (name -> text) and ``tokenizer_config.json``, in which the settings that
         came with the tokenizer replace those of ``config``."""
         description = self._describe()

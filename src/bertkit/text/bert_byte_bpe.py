@@ -48,7 +48,7 @@ class BertByteBPE(ByteLevelTokenizer):
         added = read_added_tokens(file.parent, config, description.get("added_tokens"), known)
         return cls(description, str(file), added)
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path | str) -> None:
         """Write ``tokenizer.json`` as it was read, with all added tokens and without truncation or padding, and its
         configuration; Hugging Face reads them."""
         specials = {f"{name}_token": token for name, token in BertSpecialTokens()._asdict().items()}

@@ -65,7 +65,7 @@ class BPE(BaseTokenizer):
                 raise data_error(f"{found.file} has another {part} than GPT; bertkit reads GPT's only.")
         return cls(_build(found.vocabulary, found.merges, str(found.file)), str(found.file), found.added)
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path | str) -> None:
         """Write ``tokenizer.json`` and its configuration, ``vocab.json`` and ``merges.txt``; Hugging Face reads
         them."""
         self._save(folder, _config(), vocabulary_and_merges(self._describe()))

@@ -81,7 +81,7 @@ class ByteLevelBPE(ByteLevelTokenizer):
         )
         return cls(backend, str(found.file), found.added)
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path | str) -> None:
         """Write ``tokenizer.json`` and its configuration, ``vocab.json`` and ``merges.txt``; Hugging Face reads
         them."""
         description = self._describe()

@@ -73,9 +73,10 @@ def read_lenient(file: Path) -> Mapping[str, object]:
 
 
 def save_tokenizer(
-    folder: Path, description: Description, config: Mapping[str, object], files: Mapping[str, str] | None = None
+    folder: Path | str, description: Description, config: Mapping[str, object], files: Mapping[str, str] | None = None
 ) -> None:
     """Write ``tokenizer.json``, further ``files`` (name -> text) and ``tokenizer_config.json`` into ``folder``."""
+    folder = Path(folder)
     texts = {TOKENIZER: json.dumps(description, indent=1, ensure_ascii=False), **(files or {})}
     with explain_writing(folder):
         make_folder(folder)

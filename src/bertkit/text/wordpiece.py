@@ -75,7 +75,7 @@ class WordPiece(BaseTokenizer):
         found = read_folder(Path(path))
         return cls(found.backend, found.specials, str(found.file), found.added)
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path | str) -> None:
         """Write ``tokenizer.json``, ``tokenizer_config.json`` and ``vocab.txt``; Hugging Face reads them."""
         flags = {
             "do_lower_case": not self.cased,

@@ -77,7 +77,7 @@ class WordLevel(BaseTokenizer):
             )
         return cls(_read(file), length, str(file))
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path | str) -> None:
         """Write ``tokenizer.json`` with the words and the rules, and ``tokenizer_config.json`` with ``word_length``."""
         save_tokenizer(folder, self._describe(), _config(self.word_length))
 
