@@ -14,6 +14,7 @@ from bertkit.server.batching import Batcher, BatchReport
 from bertkit.server.errors import ServerError
 from bertkit.server.jobs import Encoded, Job, TooLongError
 from bertkit.server.limits import Limits
+from bertkit.server.model_thread import ModelThread
 
 
 class Upper:
@@ -46,7 +47,7 @@ def reports() -> list[BatchReport]:
 
 @pytest.fixture
 def batcher(reports: list[BatchReport]) -> Iterator[Batcher]:
-    batcher = Batcher(Limits(batch_tokens=13, queued_tokens=99, window_seconds=0.001), reports.append)
+    batcher = Batcher(Limits(batch_tokens=13, queued_tokens=99, window_seconds=0.001), ModelThread(), reports.append)
     batcher.start()
     yield batcher
     batcher.stop()
@@ -162,11 +163,11 @@ def test_batches_are_reported(batcher: Batcher, operation: Upper, reports: list[
 
 
 def test_a_batcher_that_was_never_started_can_be_stopped() -> None:
-    Batcher(Limits()).stop()
+    Batcher(Limits(), ModelThread()).stop()
 
 
 def test_a_stopped_batcher_finishes_what_it_has() -> None:
-    operation, batcher = Upper(), Batcher(Limits())
+    operation, batcher = Upper(), Batcher(Limits(), ModelThread())
     operation.may_run.set()
     batcher.start()
     done = batcher.submit(job(operation, *["a"] * 50))
@@ -203,7 +204,7 @@ def test_running_work_ends_when_its_client_has_left_or_its_time_is_over(batcher:
 
 
 def test_an_abandoned_batcher_ends_at_once(operation: Upper) -> None:
-    batcher, endless = Batcher(Limits(window_seconds=0.001)), Endless()
+    batcher, endless = Batcher(Limits(window_seconds=0.001), ModelThread()), Endless()
     batcher.start()
     running = batcher.submit(Job(endless, ["a"], time.monotonic() + 100))
     assert endless.running.wait(10)

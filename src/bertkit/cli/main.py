@@ -31,8 +31,8 @@ options of every job: --quiet, --progress auto|plain|json|quiet
 results go to stdout, everything else to stderr; --json makes results readable for machines
 """
 
-_IMPATIENT = {"serve", "bench"}
-"""The verbs that answer or measure one text at a time: a thread that has to be woken up makes it a sixth slower."""
+_IMPATIENT = {"bench"}
+"""The verbs that measure one text at a time: a thread that has to be woken up makes it a sixth slower."""
 
 
 class _ClosedStream(io.TextIOBase):

@@ -1,4 +1,4 @@
-"""One thread that owns the models: it takes inputs from all waiting requests in turn and runs them as batches.
+"""The loop in the thread of the models: it takes inputs from all waiting requests in turn and runs them as batches.
 
 A request waits in a queue of limited size. From it, each request in turn gives one input, until a batch has
 ``batch_tokens`` tokens; a large request therefore takes several batches, and small ones pass between them. Work whose
@@ -19,6 +19,7 @@ from typing import Any
 from bertkit.server.errors import ServerError, overloaded, stopping
 from bertkit.server.jobs import AbandonedError, Encoded, Job, TooLongError
 from bertkit.server.limits import Limits
+from bertkit.server.model_thread import ModelThread
 
 _FIRST_RATE = 2000.0
 """Tokens per second that are assumed until a batch was measured."""
@@ -40,10 +41,14 @@ class BatchReport:
 
 
 class Batcher:
-    """The queue and its thread. ``observe`` is called after each batch, in that thread."""
+    """The queue and its loop in ``thread``. ``observe`` is called after each batch, in that thread."""
 
-    def __init__(self, limits: Limits, observe: Callable[[BatchReport], None] = lambda report: None) -> None:
+    def __init__(
+        self, limits: Limits, thread: ModelThread, observe: Callable[[BatchReport], None] = lambda report: None
+    ) -> None:
         self._limits = limits
+        self._thread = thread
+        self._ended: Future[None] | None = None
         self._observe = observe
         self._condition = threading.Condition()
         self._arrived: deque[Job] = deque()
@@ -52,22 +57,21 @@ class Batcher:
         self._last_requests = 1
         self._rate = _FIRST_RATE
         self.queued_tokens = 0
-        self._thread = threading.Thread(target=self._work, name="bertkit-batches", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+        """Start the loop."""
+        self._ended = self._thread.submit(self._work)
 
     def stop(self) -> None:
-        """End the thread after the batch that it computes."""
+        """End the loop after the batch that it computes."""
         with self._condition:
             self._stopped = True
             self._condition.notify()
-        if self._thread.is_alive():  # it is not where a model could not be loaded
-            self._thread.join()
+        if self._ended is not None:  # it is where a model could not be warmed up
+            self._ended.result()
 
     def abandon(self) -> None:
-        """End the thread in the middle of a batch; requests that wait get 503."""
+        """End the loop in the middle of a batch; requests that wait get 503."""
         with self._condition:
             self._stopped = self._abandoned = True
             self._condition.notify()

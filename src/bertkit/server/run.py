@@ -21,6 +21,7 @@ from bertkit.server.app import build_app
 from bertkit.server.connections import limit_connections
 from bertkit.server.keys import ApiKeys
 from bertkit.server.limits import Limits
+from bertkit.server.model_thread import ModelThread
 from bertkit.server.service import Service, describe_models, load_models
 
 _BACKLOG = 2048
@@ -115,15 +116,16 @@ class Server:
 def serve(options: ServeOptions) -> None:
     """Serve the models of ``options`` until a signal."""
     keys = None if options.api_key_file is None else ApiKeys.read(Path(options.api_key_file))
+    thread = ModelThread()
     limits = Limits(seconds=options.timeout, requests=options.max_requests, batch_tokens=options.max_batch_tokens)
     with bind(options.host, options.port) as listener:  # before the models, which may take minutes
         try:
-            models = load_models(options.models, options.precision)
+            models = thread.submit(load_models, options.models, options.precision).result()
         except SystemExit as end:
             if end.code in [128 + number for number in _ENDING]:
                 return  # the command makes that of a signal: nobody has been answered yet
             raise
-        service = Service(models, limits, keys=keys, truncate=options.auto_truncate)
+        service = Service(models, limits, thread=thread, keys=keys, truncate=options.auto_truncate)
         server = Server(service, listener, grace=options.grace, cors_origins=options.cors_origin)
         logs.set_up(quiet=options.progress == "quiet")
         with Progress(options.progress) as bar:

@@ -19,6 +19,7 @@ from bertkit.server.errors import ServerError, unable
 from bertkit.server.keys import ApiKeys
 from bertkit.server.limits import Limits
 from bertkit.server.metrics import Metrics
+from bertkit.server.model_thread import ModelThread
 from bertkit.server.models import ServedModel
 from bertkit.server.reading import Bodies
 
@@ -50,9 +51,9 @@ class State:
 class Service:
     """What the handlers of all protocols use.
 
-    ``models`` are by name, the first one is the default. With ``truncate`` a text that is too long loses its end
-    although the request did not ask for it. ``document`` is the OpenAPI document of the application. Who holds
-    ``explaining`` may compute an explanation.
+    ``models`` are by name, the first one is the default; ``thread`` is where they were loaded. With ``truncate`` a text
+    that is too long loses its end although the request did not ask for it. ``document`` is the OpenAPI document of the
+    application. Who holds ``explaining`` may compute an explanation.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Service:
         models: Sequence[ServedModel],
         limits: Limits | None = None,
         *,
+        thread: ModelThread | None = None,
         keys: ApiKeys | None = None,
         truncate: bool = False,
     ) -> None:
@@ -72,17 +74,18 @@ class Service:
         self.metrics = Metrics()
         self.bodies = Bodies(self.limits)
         self.explaining = asyncio.Semaphore(1)
-        self.batcher = Batcher(self.limits, self.metrics.observe_batch)
+        self._thread = thread or ModelThread()
+        self.batcher = Batcher(self.limits, self._thread, self.metrics.observe_batch)
 
     def start(self) -> None:
-        """Start the thread of the models and warm each of them up."""
+        """Warm each model up, and start to compute batches."""
         for model in self.models.values():
-            model.warm_up()
+            self._thread.submit(model.warm_up).result()
         self.batcher.start()
         self.state.warm = True
 
     def stop(self) -> None:
-        """Stop the thread of the models."""
+        """Stop computing batches."""
         self.batcher.stop()
 
     @contextmanager
