@@ -12,18 +12,29 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, Self, TypeVar
 
 Arguments = ParamSpec("Arguments")
 Found = TypeVar("Found")
 
 
 class ModelThread:
-    """A thread that calls functions one after another, and ends with the process."""
+    """A thread that calls functions one after another.
+
+    The end of its block waits for the running call: a process that ends while PyTorch reads weights is aborted.
+    """
 
     def __init__(self) -> None:
-        self._calls: SimpleQueue[Callable[[], Any]] = SimpleQueue()
-        threading.Thread(target=self._work, name="bertkit-models", daemon=True).start()
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="bertkit-models", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._calls.put(None)
+        self._thread.join()
 
     def submit(
         self, function: Callable[Arguments, Found], *arguments: Arguments.args, **options: Arguments.kwargs
@@ -42,5 +53,5 @@ class ModelThread:
         return future
 
     def _work(self) -> None:
-        while True:
-            self._calls.get()()
+        while (call := self._calls.get()) is not None:
+            call()

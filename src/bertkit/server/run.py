@@ -116,9 +116,9 @@ class Server:
 def serve(options: ServeOptions) -> None:
     """Serve the models of ``options`` until a signal."""
     keys = None if options.api_key_file is None else ApiKeys.read(Path(options.api_key_file))
-    thread = ModelThread()
     limits = Limits(seconds=options.timeout, requests=options.max_requests, batch_tokens=options.max_batch_tokens)
-    with bind(options.host, options.port) as listener:  # before the models, which may take minutes
+    # The address before the models, which may take minutes.
+    with bind(options.host, options.port) as listener, ModelThread() as thread:
         try:
             models = thread.submit(load_models, options.models, options.precision).result()
         except SystemExit as end:
