@@ -12,7 +12,7 @@ import os
 import random
 import signal
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -42,9 +42,12 @@ def seeds() -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_packages_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_packages_of_the_user() -> Iterator[None]:
     """No test begins with the packages outside bertkit that another has named, as no command does."""
-    monkeypatch.setattr(lookup, "_named_by_the_user", set())
+    # A patch of its own: that of a test has to end before the fixtures of the test do.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lookup, "_named_by_the_user", set())
+        yield
 
 
 @pytest.fixture
