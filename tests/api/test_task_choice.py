@@ -61,6 +61,18 @@ def test_more_training_files_are_added_to_the_table(options: TaskTrainingOptions
     assert len(list(together.examples("train"))) > len(list(alone.examples("train")))
 
 
+def test_more_training_files_are_added_to_texts_by_their_labels(options: TaskTrainingOptions, tmp_path: Path) -> None:
+    for label in ("bad", "good"):
+        (tmp_path / "reviews" / label).mkdir(parents=True)
+        for number in range(20):
+            (tmp_path / "reviews" / label / f"{number}.txt").write_text(f"{WORDS[number % 11]} {label} {number}")
+    more = tmp_path / "more.csv"
+    more.write_text("id,text,label\n" + "".join(f"{number},a river {number},good\n" for number in range(9)))
+    given = replace(options, task=str(tmp_path / "reviews"), train=[more])
+    task, _ = choose(given)
+    assert sum(len(task.examples(split)) for split in ("train", "dev")) == 49
+
+
 def test_more_training_files_for_a_folder_are_refused(options: TaskTrainingOptions, tmp_path: Path) -> None:
     more = write_table(tmp_path / "more.csv")
     (tmp_path / "splits").mkdir()

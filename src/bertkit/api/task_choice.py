@@ -17,7 +17,7 @@ from bertkit.options.finetuning import TaskTrainingOptions, TaskValue
 from bertkit.options.inputs import DataTable, looks_like_table
 from bertkit.options.job import AnyPath
 from bertkit.report.progress import Progress
-from bertkit.storage.locations import is_dataset, require_files, suggest_path
+from bertkit.storage.locations import is_table_folder, require_files, suggest_path
 from bertkit.task_types import FileTask
 from bertkit.task_types.class_weights import Weightable
 from bertkit.task_types.similarity import as_similarity
@@ -131,7 +131,7 @@ def _guess_task(table: Path, options: TaskTrainingOptions, bar: Progress) -> Fil
     files = [table, *map(given_path, options.train)]
     if not table.is_dir():
         require_files(files)
-    elif options.train and not is_dataset(table):
+    elif options.train and not is_table_folder(table):
         raise usage_error(f"{table} is a folder with a train file of its own: leave out --train, or name files alone.")
     guessed = guess(
         files,

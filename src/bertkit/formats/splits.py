@@ -9,7 +9,7 @@ from pathlib import Path
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.arrow import dataset_splits
 from bertkit.formats.compression import COMPRESSIONS
-from bertkit.storage.locations import is_dataset, is_text_folder
+from bertkit.storage.locations import is_dataset, is_table_folder, is_text_folder
 
 _NAMES = {
     "train": ("train", "training"),
@@ -41,7 +41,7 @@ def find_splits(folder: Path) -> dict[str, list[Path]]:
 
 def tables_of(path: Path, split: str) -> list[Path]:
     """The files of one split if ``path`` is a folder with several; otherwise ``path`` itself."""
-    if not path.is_dir() or is_dataset(path) or is_text_folder(path):
+    if not path.is_dir() or is_table_folder(path):
         return [path]
     splits = _splits(path)
     if split not in splits:
