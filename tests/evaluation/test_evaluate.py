@@ -121,6 +121,17 @@ def test_a_file_of_the_training_is_noted(run: Path, table: Path, tmp_path: Path)
     assert f"{table.name} was read in the training: the score says nothing about new texts" in found.warnings
 
 
+def test_a_file_of_the_training_in_a_folder_is_noted(run: Path, table: Path, tmp_path: Path) -> None:
+    (tmp_path / "splits").mkdir()
+    shutil.copy(table, tmp_path / "splits" / "dev.csv")
+    write_rows(tmp_path / "splits" / "test.csv", ["good", "bad"])
+    pipeline = load(run)
+    note = "splits was read in the training: the score says nothing about new texts"
+    for split, expected in (("dev", True), ("test", False)):
+        labelled = read_split(pipeline.task, tmp_path / "splits", split)
+        assert (note in evaluate_model(pipeline, labelled, tmp_path / split, QUIET).warnings) is expected
+
+
 def test_examples_that_are_held_out_from_another_file_than_in_training_are_noted(
     model: Path, table: Path, tmp_path: Path
 ) -> None:

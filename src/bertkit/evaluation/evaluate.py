@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from bertkit.formats.splits import tables_of
 from bertkit.inference.pipeline import Pipeline, task_for
 from bertkit.report.progress import Progress
 from bertkit.storage.atomic import explain_writing, write_json, write_text
-from bertkit.storage.checksums import sha256_of
+from bertkit.storage.checksums import fingerprint_of
 from bertkit.task_types import FileTask, TextTask
 from bertkit.task_types.held_out import describe_unlabelled
 
@@ -47,6 +48,11 @@ class LabelledSplit:
     def source(self) -> str:
         """For reports: ``glue:sst2``, ``files:reviews.csv``, or the file or table that was named."""
         return self.task.name if self.file is None else describe_table(self.file)
+
+    @cached_property
+    def hashes(self) -> list[str]:
+        """The SHA-256 of each table of the split."""
+        return [str(each["sha256"]) for each in self.task.files.fingerprints(self.task.name, self.split)]
 
     @property
     def name(self) -> str:
@@ -157,7 +163,7 @@ def caution_about_training_data(model: Pipeline, labelled: LabelledSplit) -> lis
     if not trained:
         return []
     if file is not None:
-        known = sha256_of(file) in {each["sha256"] for each in trained}
+        known = {each["sha256"] for each in trained}.intersection(labelled.hashes)
         return [f"{file.name} was read in the training: the score says nothing about new texts"] if known else []
     if labelled.split != "dev" or not task.heldout or task.files.fingerprints(task.name, "train") == trained:
         return []
@@ -173,7 +179,7 @@ def _default_output(model: Pipeline, labelled: LabelledSplit) -> Path | None:
         return None
     if (file := labelled.file) is not None:
         # Files of two folders may have one name.
-        return run / f"evaluation-{labelled.split}-{file.stem}-{sha256_of(file)[:8]}"
+        return run / f"evaluation-{labelled.split}-{file.stem}-{fingerprint_of([], *labelled.hashes)[:8]}"
     other = "" if labelled.task.name == model.task.name else f"-{labelled.task.name.replace(':', '-')}"
     return run / f"evaluation-{labelled.split}{other}"
 
