@@ -98,6 +98,7 @@ def test_members_of_an_ensemble_are_all_prepared(model: Model, padded_batch: Bat
 def test_a_precision_is_never_changed_by_the_stopwatch(
     encoder: Bert, cache: BackendCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(runtimes, "can_pack", lambda dtype: True)  # whatever the processor
     slow = {"oneDNN": 1.0, "PyTorch": 2.0, "AMX": 3.0}
     monkeypatch.setattr(runtimes, "measure", lambda _, found: {each: slow[each.backend] for each in found})
     for precision in ("float32", "bfloat16"):
@@ -151,7 +152,7 @@ def test_a_pytorch_without_onednn_has_one_backend(
     cache: BackendCache,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runtimes, "is_packing_available", lambda: False)
+    monkeypatch.setattr(runtimes, "can_pack", lambda dtype: False)
     if backend is None:
         with pytest.raises(BertkitError, match="int8 needs a PyTorch with oneDNN"):
             Runtime.choose([encoder], precision, CPU, cache=cache)

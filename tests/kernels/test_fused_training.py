@@ -1,4 +1,4 @@
-"""The compiled passes of training against torch: the same masks, and results within bfloat16's last digit."""
+"""The compiled passes of training against torch: the same masks, and results within the last digits of the format."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from bertkit.nn.dropout import Dropout, draw_mask, find_kept
 from bertkit.nn.packing import PackedRows
 
 needs_compiler = pytest.mark.skipif(not fused.is_compiled(), reason="no C compiler with OpenMP on this machine")
+
+
+with_each_format = pytest.mark.parametrize("dtype", fused.FORMATS)
 
 
 def bfloat16(*shape: int) -> Tensor:
@@ -37,28 +40,31 @@ def run(compute: object) -> list[Tensor]:
 
 
 def assert_close(actual: list[Tensor], expected: list[Tensor]) -> None:
-    """Within two of bfloat16's last digits, and with zeros at the same entries in bfloat16."""
+    """Within two of bfloat16's last digits, or within rounding in float32."""
     assert len(actual) == len(expected)
     for one, other in zip(actual, expected, strict=True):
         assert (one.dtype, one.shape) == (other.dtype, other.shape)
-        torch.testing.assert_close(one.float(), other.float(), rtol=0.016, atol=2e-3)
+        rtol, atol = (0.016, 2e-3) if one.dtype == torch.bfloat16 else (1e-5, 1e-4)
+        torch.testing.assert_close(one.float(), other.float(), rtol=rtol, atol=atol)
 
 
 @needs_compiler
 @pytest.mark.parametrize("shape", [(1,), (3, 7), (37, 113), (5, 4096), (3, 4099)])
 @pytest.mark.parametrize("rate", [0.1, 0.5])
-def test_dropout_drops_the_same_entries(shape: tuple[int, ...], rate: float) -> None:
-    states, mask = bfloat16(*shape), draw_mask(rate)
-    expected = (states * mask.scale) * find_kept(states.shape, mask).bfloat16()
+@with_each_format
+def test_dropout_drops_the_same_entries(shape: tuple[int, ...], rate: float, dtype: torch.dtype) -> None:
+    states, mask = torch.randn(*shape).to(dtype), draw_mask(rate)
+    expected = (states * mask.scale) * find_kept(states.shape, mask).to(dtype)
     assert torch.equal(fused_training.dropout(states, mask), expected)
 
 
 @needs_compiler
-def test_dropout_and_its_gradient_equal_torchs_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+@with_each_format
+def test_dropout_and_its_gradient_equal_torchs_bit_for_bit(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     def compute() -> list[Tensor]:
-        states = bfloat16(37, 99).requires_grad_()
+        states = torch.randn(37, 99).to(dtype).requires_grad_()
         dropped = Dropout(0.3).train()(states.T)
-        torch.autograd.backward(dropped, bfloat16(99, 37))
+        torch.autograd.backward(dropped, torch.randn(99, 37).to(dtype))
         assert states.grad is not None
         return [dropped.detach(), states.grad]
 
@@ -67,12 +73,16 @@ def test_dropout_and_its_gradient_equal_torchs_bit_for_bit(monkeypatch: pytest.M
 
 
 @needs_compiler
-@pytest.mark.parametrize("on_amx", [pytest.param(True, marks=needs_amx), False])
+@pytest.mark.parametrize(
+    ("dtype", "on_amx"),
+    [pytest.param(torch.bfloat16, True, marks=needs_amx), (torch.bfloat16, False), (torch.float32, False)],
+)
 @pytest.mark.parametrize(("examples", "tokens"), [(1, 1), (3, 5), (2, 16), (3, 33), (1, 130)])
 @pytest.mark.parametrize("rate", [0.0, 0.2])
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_equals_torchs(
+    dtype: torch.dtype,
     on_amx: bool,
     examples: int,
     tokens: int,
@@ -93,21 +103,25 @@ def test_attention_equals_torchs(
         ).train()
         count = examples * tokens if layout.indices is None else len(layout.indices)
         states = torch.randn(count, width, requires_grad=True)
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
             output = attention(states, layout)
-        torch.autograd.backward(output, bfloat16(*output.shape))
+        torch.autograd.backward(output, torch.randn(output.shape).to(dtype))
         return [output.detach(), *(each.grad for each in (states, *attention.parameters()) if each.grad is not None)]
 
     actual, expected = run(compute), torchs(monkeypatch, compute)
     for one, other in zip(actual, expected, strict=True):
         assert one.isfinite().all()
+        if dtype == torch.float32:
+            torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+            continue
         torch.testing.assert_close(one.float(), other.float(), rtol=0.05, atol=0.05)
         assert F.cosine_similarity(one.float().flatten(), other.float().flatten(), dim=0) > 0.999 or one.norm() < 0.05
 
 
 @needs_compiler
-def test_a_masked_entry_has_no_probability_at_all() -> None:
-    scores, allowed = bfloat16(4, 3, 21), torch.arange(21) % 3 > 0
+@with_each_format
+def test_a_masked_entry_has_no_probability_at_all(dtype: torch.dtype) -> None:
+    scores, allowed = torch.randn(4, 3, 21).to(dtype), torch.arange(21) % 3 > 0
     probabilities, dropped = fused_training.softmax_dropout(scores, allowed.expand(2, 1, 21), None)
     assert dropped is probabilities
     assert torch.equal(probabilities != 0, allowed.expand(4, 3, 21))
@@ -117,29 +131,31 @@ def test_a_masked_entry_has_no_probability_at_all() -> None:
 @needs_compiler
 @pytest.mark.parametrize(("rows", "width"), [(1, 1), (7, 28), (130, 99), (64, 256)])
 @pytest.mark.parametrize("rate", [0.0, 0.1])
+@with_each_format
 def test_residual_norm_and_its_gradients_equal_torchs(
-    rows: int, width: int, rate: float, monkeypatch: pytest.MonkeyPatch
+    rows: int, width: int, rate: float, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def compute() -> list[Tensor]:
         norm = ResidualNorm(width, eps=1e-5, dropout=Dropout(rate)).train()
         nn.init.normal_(norm.weight)
         nn.init.normal_(norm.bias)
-        states, update = torch.randn(rows, width, requires_grad=True), bfloat16(rows, width).requires_grad_()
+        states, update = (
+            torch.randn(rows, width, requires_grad=True),
+            torch.randn(rows, width).to(dtype).requires_grad_(),
+        )
         output = norm(states, update)
         torch.autograd.backward(output, torch.randn(rows, width))
         inputs = (states, update, norm.weight, norm.bias)
         return [output.detach(), *(each.grad for each in inputs if each.grad is not None)]
 
-    actual, expected = run(compute), torchs(monkeypatch, compute)
-    assert_close(actual, expected)
-    for index in (0, 1, 3, 4):  # all but the gradient of the update are float32
-        torch.testing.assert_close(actual[index], expected[index], rtol=1e-5, atol=1e-4)
+    assert_close(run(compute), torchs(monkeypatch, compute))
 
 
 @needs_compiler
 @pytest.mark.parametrize(("rows", "labelled", "vocab"), [(1, 1, 2), (9, 7, 13), (40, 37, 30_011), (3, 0, 5)])
-def test_cross_entropy_and_its_gradient_equal_torchs(rows: int, labelled: int, vocab: int) -> None:
-    logits = (5 * bfloat16(rows, vocab)).requires_grad_()
+@with_each_format
+def test_cross_entropy_and_its_gradient_equal_torchs(rows: int, labelled: int, vocab: int, dtype: torch.dtype) -> None:
+    logits = (5 * torch.randn(rows, vocab)).to(dtype).requires_grad_()
     labels = torch.randint(0, vocab, (labelled,))
     loss = sum_cross_entropy(logits, labels)
     torch.autograd.backward(loss * 0.25)
@@ -154,11 +170,12 @@ def test_cross_entropy_and_its_gradient_equal_torchs(rows: int, labelled: int, v
 
 @needs_compiler
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_what_is_not_finite_stays_visible(bad: float) -> None:
-    logits = bfloat16(3, 40)
+@with_each_format
+def test_what_is_not_finite_stays_visible(bad: float, dtype: torch.dtype) -> None:
+    logits = torch.randn(3, 40).to(dtype)
     logits[1, 5] = bad
     assert not sum_cross_entropy(logits.requires_grad_(), torch.tensor([0, 1, 2])).isfinite()
-    states, update = torch.randn(3, 40), bfloat16(3, 40)
+    states, update = torch.randn(3, 40), torch.randn(3, 40).to(dtype)
     update[1, 5] = bad
     output, _ = fused_training.residual_norm(states, update, torch.ones(40), torch.zeros(40), 1e-5, None)
     assert output[1].isnan().all()
@@ -168,22 +185,24 @@ def test_what_is_not_finite_stays_visible(bad: float) -> None:
 
 
 @needs_compiler
-def test_the_number_of_threads_changes_nothing() -> None:
+@with_each_format
+def test_the_number_of_threads_changes_nothing(dtype: torch.dtype) -> None:
     results = []
     for threads in (2, 1):
         torch.set_num_threads(threads)
         torch.manual_seed(7)
-        states, update, gradient = torch.randn(300, 64), bfloat16(300, 64), torch.randn(300, 64)
+        states, update, gradient = torch.randn(300, 64), torch.randn(300, 64).to(dtype), torch.randn(300, 64)
         weight, mask = torch.randn(64), draw_mask(0.1)
         output, kept = fused_training.residual_norm(states, update, weight, torch.zeros(64), 1e-5, mask)
-        results.append([output, *fused_training.residual_norm_backward(gradient, kept, weight, mask)])
+        results.append([output, *fused_training.residual_norm_backward(gradient, kept, weight, mask, dtype)])
     assert all(map(torch.equal, *results))
 
 
 @needs_compiler
-def test_they_apply_to_bfloat16_on_a_cpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_they_apply_to_float32_and_bfloat16_on_a_cpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fused_training.applies(torch.zeros(1, dtype=torch.bfloat16))
-    assert not fused_training.applies(torch.zeros(1))
+    assert fused_training.applies(torch.zeros(1))
+    assert not fused_training.applies(torch.zeros(1, dtype=torch.float64))
     assert not fused_training.applies(torch.zeros(1, dtype=torch.bfloat16, device="meta"))
     monkeypatch.setattr(fused, "_library", lambda: None)
     assert not fused_training.applies(torch.zeros(1, dtype=torch.bfloat16))

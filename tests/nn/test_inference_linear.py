@@ -13,12 +13,12 @@ from bertkit.nn.inference_linear import (
     PackedLinear,
     PlainLinear,
     activation_name,
-    is_packing_available,
+    can_pack,
 )
 
 NAMES: list[Activation] = [None, *ACTIVATIONS]
 
-needs_packing = pytest.mark.skipif(not is_packing_available(), reason="this PyTorch has no oneDNN")
+needs_packing = pytest.mark.skipif(not can_pack(torch.float32), reason="this PyTorch has no oneDNN")
 
 
 @needs_packing
@@ -30,6 +30,8 @@ def test_the_result_is_that_of_pytorch(kind: type[PackedLinear], activation: Act
     after = nn.Identity() if activation is None else ACTIVATIONS[activation]()
     expected = after(linear(states))
     torch.testing.assert_close(kind(linear, activation, dtype=torch.float32)(states), expected, rtol=0, atol=1e-5)
+    if kind is PackedLinear and not can_pack(torch.bfloat16):
+        return
     rounded = kind(linear, activation, dtype=torch.bfloat16)(states.bfloat16())
     assert rounded.dtype == torch.bfloat16
     torch.testing.assert_close(rounded.float(), expected, rtol=0, atol=0.03)
@@ -54,6 +56,8 @@ def test_a_residual_is_added(kind: type[PackedLinear]) -> None:
     found = kind(linear, dtype=torch.float32)(states, residual)
     torch.testing.assert_close(found, linear(states) + before, rtol=0, atol=1e-5)
     assert torch.equal(residual, before)
+    if kind is PackedLinear and not can_pack(torch.bfloat16):
+        return
     rounded = kind(linear, dtype=torch.bfloat16)(states.bfloat16(), residual.bfloat16())
     torch.testing.assert_close(rounded.float(), linear(states) + before, rtol=0, atol=0.05)
 

@@ -7,11 +7,12 @@ from tests.nn.reference_attention import H
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from bertkit.nn import int8_linear
 from bertkit.nn.block import PostNormBlock
-from bertkit.nn.inference_linear import is_packing_available
+from bertkit.nn.inference_linear import can_pack
 from bertkit.nn.int8_linear import InputRange, Int8Linear, Int8Maker, calibrate
 
-pytestmark = pytest.mark.skipif(not is_packing_available(), reason="this PyTorch has no oneDNN")
+pytestmark = pytest.mark.skipif(not can_pack(torch.float32), reason="this PyTorch has no oneDNN")
 
 
 def relative_error(found: Tensor, expected: Tensor) -> float:
@@ -27,6 +28,27 @@ def test_the_error_is_that_of_eight_bits(after_activation: bool) -> None:
     made = Int8Linear(linear, "gelu", inputs=InputRange(states.abs().amax(dim=0), after_activation))
     error = relative_error(made(states), F.gelu(linear(states)))
     assert 1e-4 < error < 0.02
+
+
+@torch.no_grad()
+def test_the_integers_are_multiplied_exactly() -> None:
+    """Where the processor adds two products in 16 bits, no two weights may be so large that their sum is cut off."""
+    linear, states = nn.Linear(63, 48), torch.rand(50, 63) + 5
+    linear.weight.abs_()
+    made = Int8Linear(linear, inputs=InputRange(states.abs().amax(dim=0), False))
+    assert relative_error(made(states), linear(states)) < 0.005
+
+
+@torch.no_grad()
+def test_without_sums_of_16_bits_every_weight_has_all_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    linear, inputs = nn.Linear(64, 48), InputRange(torch.ones(64), False)
+    scales = []
+    for saturates in (False, True):
+        monkeypatch.setattr(int8_linear, "_pairs_saturate", lambda saturates=saturates: saturates)
+        scales.append(Int8Linear(linear, inputs=inputs).scale)
+    ratios = scales[1] / scales[0]
+    assert ratios.min() >= 1
+    assert 1.1 < ratios.mean() < 2
 
 
 @torch.no_grad()

@@ -31,7 +31,7 @@ def test_steps_are_counted_in_examples_in_both_precisions(training: TrainingSet)
 
 def test_hugging_face_trains_on_the_same_batches(training: TrainingSet) -> None:
     pytest.importorskip("transformers", reason="install transformers")
-    names = [name for name, _ in peer_systems(training, "hf")]
+    names = [name for name, _ in peer_systems(training, ("float32", "bfloat16"), "hf")]
     assert names == ["Hugging Face float32", "Hugging Face bfloat16"]
     assert list(islice(huggingface_steps(training, "float32"), 3)) == [13, 13, 13]
 
@@ -40,4 +40,4 @@ def test_hugging_face_is_refused_for_other_tasks(training: TrainingSet) -> None:
     pytest.importorskip("transformers", reason="install transformers")
     other = replace(training, task=RegressionTask(name="stars", metric="spearman", files=training.task.files))
     with pytest.raises(BertkitError, match="stars has none"):
-        list(peer_systems(other, "hf"))
+        list(peer_systems(other, ("float32",), "hf"))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,10 @@ import numpy as np
 import pytest
 
 from bertkit.errors import BertkitError
+from bertkit.machine.precision import Precision
 from bertkit.speed.inference_systems import in_batches, own_systems, peer_systems
 
+FORMATS: Sequence[Precision] = ("float32", "bfloat16")
 TEXTS = ["No", "it is a dull , endless mess", "A film to see twice."]
 
 
@@ -28,10 +31,10 @@ def test_batches_are_padded_and_their_padding_is_not_averaged() -> None:
 
 def test_vectors_of_peers_are_those_of_bertkit(minilm: Path, tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="install transformers")
-    (name, make_own), *_ = own_systems(minilm)
+    (name, make_own), *_ = own_systems(minilm, FORMATS)
     assert name == "bertkit float32"
     own = make_own()
-    for _, make_peer in peer_systems("hf", minilm, tmp_path):
+    for _, make_peer in peer_systems(minilm, FORMATS, tmp_path, "hf"):
         found = (own(TEXTS), make_peer()(TEXTS))
         one, other = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in found)
         assert (one * other).sum(axis=1).min() > 0.999
@@ -44,4 +47,4 @@ def test_a_peer_that_is_not_installed_is_refused_with_its_name(
     with pytest.raises(
         BertkitError, match=r"^--against st needs sentence-transformers: pip install 'bertkit\[bench\]'"
     ):
-        list(peer_systems("st", minilm, tmp_path))
+        list(peer_systems(minilm, FORMATS, tmp_path, "st"))

@@ -9,6 +9,7 @@ import torch
 from bertkit.batch import IGNORE
 from bertkit.errors import BertkitError
 from bertkit.options.speed import BenchPretrainOptions
+from bertkit.speed import rounds
 from bertkit.speed.pretraining import (
     SEP,
     build_huggingface,
@@ -55,7 +56,7 @@ def test_both_systems_have_the_same_network_and_losses() -> None:
 def test_steps_are_counted_in_tokens_and_operations() -> None:
     steps = own_steps(SMALL, "bfloat16")
     assert [next(steps), next(steps)] == [39, 39]
-    assert next(product_steps()) == 2 * 4096 * 768 * 3072
+    assert next(product_steps("float32")) == 2 * 4096 * 768 * 3072
 
 
 def test_the_work_of_a_step_grows_with_its_rows() -> None:
@@ -67,13 +68,30 @@ def test_rows_may_be_longer_than_those_of_bert() -> None:
     assert next(own_steps(replace(SMALL, batch_size=1, seq_length=600), "float32")) == 600
 
 
+def pretend(monkeypatch: pytest.MonkeyPatch, **speeds: float) -> None:
+    """A processor whose products have these GFLOP/s."""
+    monkeypatch.setattr(rounds, "measure_matmul_speed", lambda _: speeds)
+
+
 def test_a_comparison_without_the_peer_has_both_precisions_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, float32=50, bfloat16=200)
     monkeypatch.setitem(sys.modules, "transformers", None)
     options = BenchPretrainOptions(size="1/12/2", seq_length=13, batch_size=3, against=["hf"], rounds=1, seconds=0)
     found = compare_pretraining(options, lambda _: None)
     assert [each.system for each in found.systems] == ["bertkit float32", "bertkit bfloat16"]
     assert found.left_out == {"hf": "--against hf needs transformers: pip install 'bertkit[bench]'."}
-    assert "GFLOP/s" in found.notes[0]
+    assert "one large product in bfloat16" in found.notes[0]
+
+
+def test_bfloat16_is_left_out_where_the_processor_has_to_emulate_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, float32=50, bfloat16=10)
+    said: list[str] = []
+    options = BenchPretrainOptions(size="1/12/2", seq_length=13, batch_size=3, rounds=1, seconds=0)
+    found = compare_pretraining(options, said.append)
+    assert [each.system for each in found.systems] == ["bertkit float32"]
+    assert found.left_out == {"bfloat16": "bfloat16 is 0.2 times as fast as float32 on this processor."}
+    assert said[0] == f"left out: {found.left_out['bfloat16']}"
+    assert "one large product in float32" in found.notes[0]
 
 
 def test_an_unknown_size_is_refused_before_anything_is_measured() -> None:

@@ -1,9 +1,10 @@
 """The golden curve: 50 steps of a small BERT with dropout equal the recorded ones bit for bit.
 
 The bits of float32 on a CPU depend on torch's version, the instructions that its kernels and MKL choose for the
-processor, and the number of threads, which is 1 here. So the record has a digest of torch's own results for the
-products and functions of a step. If the digest differs, the record is of another machine and the test is skipped. After
-a change that is meant to alter the numbers, and for a new torch:
+processor, and the number of threads, which is 1 here. So each record has a digest of torch's own results for the
+products and functions of a step. If no record has this machine's, the test is skipped. The steps are those of torch:
+the bits of the compiled passes depend on the compiler too, and tests/kernels compares them with torch. After a change
+that is meant to alter the numbers, and for a new torch or another processor, on each machine:
 
     BERTKIT_RENEW_GOLDEN=1 pytest tests/training/test_golden.py
 """
@@ -24,6 +25,7 @@ from bertkit.data.mixture import Mixture
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import Bert, size
+from bertkit.kernels import fused
 from bertkit.model import Model
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text import wordpiece
@@ -92,14 +94,17 @@ def curve(folder: Path) -> list[dict[str, str]]:
     return [{name: value.hex() for name, value in {**step.losses, "norm": step.grad_norm}.items()} for step in steps]
 
 
-def test_fifty_steps_equal_the_golden_curve_bit_for_bit(tmp_path: Path) -> None:
-    golden = json.loads(GOLDEN.read_text())
-    renew = "BERTKIT_RENEW_GOLDEN" in os.environ
-    if machine() != golden["machine"] and not renew:
-        pytest.skip(f"recorded on {golden['machine']}; this is {machine()}")
-    steps = curve(tmp_path)
-    if renew:
-        GOLDEN.write_text(json.dumps({"machine": machine(), "steps": steps}, indent=1) + "\n")
+def test_fifty_steps_equal_the_golden_curve_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, "_library", lambda: None)
+    records = json.loads(GOLDEN.read_text())
+    own = [each["steps"] for each in records if each["machine"] == machine()]
+    if "BERTKIT_RENEW_GOLDEN" in os.environ:
+        others = [each for each in records if each["machine"] != machine()]
+        records = [*others, {"machine": machine(), "steps": curve(tmp_path)}]
+        GOLDEN.write_text(json.dumps(records, indent=1) + "\n")
         pytest.skip(f"renewed {GOLDEN}; run again without BERTKIT_RENEW_GOLDEN")
+    if not own:
+        pytest.skip(f"recorded on {[each['machine'] for each in records]}; this is {machine()}")
+    steps = curve(tmp_path)
     assert len(steps) == 50
-    assert steps == golden["steps"]
+    assert steps == own[0]

@@ -28,7 +28,7 @@ from bertkit.kernels import amx
 from bertkit.machine.memory import disable_malloc_trim
 from bertkit.machine.precision import Precision, choose_precision
 from bertkit.nn.embeddings import Embeddings
-from bertkit.nn.inference_linear import AmxLinear, LinearMaker, PackedLinear, PlainLinear, is_packing_available
+from bertkit.nn.inference_linear import AmxLinear, LinearMaker, PackedLinear, PlainLinear, can_pack
 from bertkit.nn.inference_stack import InferenceStack, is_supported
 from bertkit.nn.int8_linear import Int8Maker, calibrate
 from bertkit.nn.stack import BlockStack
@@ -45,8 +45,10 @@ BACKENDS: Mapping[ResolvedPrecision, tuple[Backend, ...]] = {
 
 
 def possible_backends(precision: ResolvedPrecision) -> tuple[Backend, ...]:
-    """The backends of this machine, with a PyTorch that has oneDNN."""
-    return tuple(each for each in BACKENDS[precision] if each != "AMX" or amx.is_available())
+    """The backends of this machine and of this PyTorch; none for int8 if it has no oneDNN."""
+    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    possible: Mapping[Backend, bool] = {"PyTorch": True, "oneDNN": can_pack(dtype), "AMX": amx.is_available()}
+    return tuple(each for each in BACKENDS[precision] if possible[each])
 
 
 _MEASURED_SHAPES = ((1, 24), (4, 32))
@@ -83,12 +85,10 @@ class Runtime:
             if precision == "int8":
                 raise usage_error("precision int8 is for BERT and RoBERTa on a CPU: use float32 or bfloat16.")
             return Runtime(choose_precision(device) if precision == "auto" else precision, None)
-        if not is_packing_available():
-            if precision == "int8":
-                raise usage_error("precision int8 needs a PyTorch with oneDNN: use float32 or bfloat16.")
-            return Runtime("float32" if precision == "auto" else precision, "PyTorch")
         precisions = BACKENDS if precision == "auto" else (precision,)
         candidates = {f"{name} {each}": Runtime(name, each) for name in precisions for each in possible_backends(name)}
+        if not candidates:
+            raise usage_error("precision int8 needs a PyTorch with oneDNN: use float32 or bfloat16.")
         if len(candidates) == 1:
             return next(iter(candidates.values()))
         cache = cache or BackendCache.of_user()

@@ -19,6 +19,7 @@ import threading
 from functools import cache
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from bertkit.errors import BertkitError
@@ -26,7 +27,7 @@ from bertkit.storage.atomic import make_folder, write_file
 from bertkit.storage.user_cache import user_cache
 
 _FOLDER = Path(__file__).parent
-_HEADERS = ("fused.h", "amx.h")
+_HEADERS = ("fused.h", "fused_training.h", "amx.h")
 _SOURCES = ("fused_training.c", "fused_inference.c", "amx_products.c", "amx_attention.c")
 _FLAGS = (
     "-O3",
@@ -46,22 +47,29 @@ _MOST_SECONDS = 60
 """For the compiler, which needs three."""
 
 _POINTER, _LONG, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
+FORMATS = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+"""The number formats of the passes."""
+
 _FACTOR = (_POINTER, _INT, _INT, _LONG)
 _DROP = (_INT, _LONG, _INT, _FLOAT)
-_SIGNATURES = {
+_OF_TRAINING = {
     "dropout": (_POINTER, _POINTER, _LONG, _LONG, _INT, _FLOAT),
     "split_heads": (*[_POINTER] * 3, *[_LONG] * 6),
     "merge_heads": (*[_POINTER] * 3, *[_LONG] * 6),
     "softmax_dropout": (*[_POINTER] * 4, *[_LONG] * 7, _INT),
     "softmax_dropout_backward": (_POINTER, _POINTER, _POINTER, _LONG, _LONG),
-    "attend_rows": (*[_POINTER] * 4, _INT, *[_LONG] * 7),
-    "layer_norm": (*[_POINTER] * 4, _INT, _LONG, _LONG, _FLOAT),
-    "quantize": (*[_POINTER] * 5, _LONG, _LONG),
-    "dequantize": (*[_POINTER] * 4, _INT, _LONG, _LONG),
     "log_sum_exp": (_POINTER, _LONG, _POINTER, _LONG, _LONG),
     "cross_entropy_backward": (_POINTER, _LONG, *[_POINTER] * 3, *[_LONG] * 3, _FLOAT),
     "residual_norm": (*[_POINTER] * 8, _LONG, _LONG, _FLOAT, *_DROP),
     "residual_norm_backward": (*[_POINTER] * 9, _LONG, _LONG, _LONG, *_DROP),
+}
+"""Their names in C end with that of a number format."""
+
+_SIGNATURES = {f"{name}_{each}": types for name, types in _OF_TRAINING.items() for each in FORMATS.values()} | {
+    "attend_rows": (*[_POINTER] * 4, _INT, *[_LONG] * 7),
+    "layer_norm": (*[_POINTER] * 4, _INT, _LONG, _LONG, _FLOAT),
+    "quantize": (*[_POINTER] * 5, _LONG, _LONG),
+    "dequantize": (*[_POINTER] * 4, _INT, _LONG, _LONG),
     "request_amx": (_POINTER,),
     "pack": (_POINTER, _INT, _INT, _LONG, _LONG, _LONG, _POINTER),
     "attend_heads": (*[_POINTER] * 4, *[_LONG] * 8, _POINTER, *[_LONG] * 3, _POINTER, _POINTER, _LONG, _INT, _FLOAT),
@@ -78,7 +86,7 @@ def is_compiled() -> bool:
 def explain() -> str:
     """Whether the passes are compiled on this machine, for the user."""
     if is_compiled():
-        return "compiled for this processor; they speed up training in bfloat16, and inference"
+        return "compiled for this processor; they speed up training and inference"
     return "not compiled, because no C compiler (cc with OpenMP) works here; with one training and inference are faster"
 
 

@@ -5,9 +5,15 @@
 
 #include "fused.h"
 
-typedef float vector __attribute__((vector_size(64))); /* 16 numbers; several instructions on older processors */
-
+#if defined(__AVX512F__)
 #define LANES 16
+#elif defined(__AVX__)
+#define LANES 8
+#else
+#define LANES 4
+#endif
+typedef float vector __attribute__((vector_size(LANES * 4))); /* of the processor: wider ones are ten times as slow */
+
 #define FEW 20000 /* entries; so few are computed by one thread, because starting a second one takes as long */
 #define AT_A_TIME 4 /* keys, or entries of values, that are multiplied by the same loaded numbers */
 
@@ -29,7 +35,7 @@ static inline void store(const float *restrict numbers, int is_bf16, int64_t off
     }
 }
 
-/* 16 queries, one per lane, become the result of their attention. `keys` and `values` are (length, size); keys has
+/* LANES queries, one per lane, become the result of their attention. `keys` and `values` are (length, size); keys has
    room for a multiple of 4. */
 static inline void attend(const float *keys, const float *values, vector *lanes, vector *scores, int64_t length,
                           int64_t size) {

@@ -9,9 +9,8 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from bertkit.kernels.fused import call, is_compiled
+from bertkit.kernels.fused import FORMATS, call, is_compiled
 
-_FORMATS = (torch.float32, torch.bfloat16)
 _LONGEST = 48
 """Tokens of the longest text for ``attend_rows``. Heads 32 wide take 0.42 times as long as with torch for 25 tokens and
 1.13 times for 64 (bfloat16, one thread of an Intel Xeon with AMX); the limit lies between."""
@@ -19,12 +18,12 @@ _LONGEST = 48
 
 def can_attend(length: int, size: int, dtype: torch.dtype) -> bool:
     """Whether ``attend_rows`` can be used, and is faster, for texts of ``length`` tokens and heads ``size`` wide."""
-    return length <= _LONGEST and size % 4 == 0 and dtype in _FORMATS and is_compiled()
+    return length <= _LONGEST and size % 4 == 0 and dtype in FORMATS and is_compiled()
 
 
 def can_normalize(states: Tensor, norm: nn.LayerNorm) -> bool:
     """Whether ``layer_norm`` can be used: weight and bias are float32, as in every loaded model."""
-    return states.dtype in _FORMATS and norm.weight.dtype == torch.float32 and norm.bias is not None and is_compiled()
+    return states.dtype in FORMATS and norm.weight.dtype == torch.float32 and norm.bias is not None and is_compiled()
 
 
 def attend_rows(

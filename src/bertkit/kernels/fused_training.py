@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bertkit.kernels.amx import round_up_to_tiles
-from bertkit.kernels.fused import call, is_compiled
+from bertkit.kernels.fused import FORMATS, call, is_compiled
 from bertkit.kernels.passes import DropMask
 
 _BLOCK = 64
@@ -21,15 +21,15 @@ _BLOCK = 64
 
 
 def applies(states: Tensor) -> bool:
-    """Whether the passes can be used for ``states``: bfloat16 on a CPU, and they are compiled."""
-    return states.dtype == torch.bfloat16 and states.device.type == "cpu" and is_compiled()
+    """Whether the passes can be used for ``states``: float32 or bfloat16 on a CPU, and they are compiled."""
+    return states.dtype in FORMATS and states.device.type == "cpu" and is_compiled()
 
 
 def dropout(states: Float[Tensor, "*N"], mask: DropMask) -> Float[Tensor, "*N"]:
     """``states`` times the scale where they are kept, and 0 elsewhere."""
     states = states.contiguous()
     dropped = torch.empty_like(states)
-    call("dropout", states, dropped, states.numel(), mask.start, mask.lowest, mask.scale)
+    call(_name("dropout", states), states, dropped, states.numel(), mask.start, mask.lowest, mask.scale)
     return dropped
 
 
@@ -44,7 +44,7 @@ def softmax_dropout(
     heads = maps if allowed is None else maps // allowed.shape[0]
     start, lowest = (0, 0) if mask is None else (mask.start, mask.lowest)
     call(
-        *("softmax_dropout", scores, None if allowed is None else allowed.contiguous(), probabilities),
+        *(_name("softmax_dropout", scores), scores, None if allowed is None else allowed.contiguous(), probabilities),
         *(None if mask is None else dropped, maps * queries, width, heads, queries, *mask_shape, start, lowest),
     )
     return probabilities, dropped
@@ -55,7 +55,7 @@ def softmax_dropout_backward_(
 ) -> Float[Tensor, "P Q T"]:
     """Turn the gradient of the dropped probabilities into that of the scores, in place."""
     maps, queries, width = gradient.shape
-    call("softmax_dropout_backward", gradient, probabilities, dropped, maps * queries, width)
+    call(_name("softmax_dropout_backward", gradient), gradient, probabilities, dropped, maps * queries, width)
     return gradient
 
 
@@ -68,7 +68,9 @@ def split_heads(
     """
     size = tokens.shape[1] // (parts * heads)
     split = tokens.new_empty(parts, rows * heads, width, size)
-    call("split_heads", tokens.contiguous(), entries, split, len(tokens), rows, width, parts, heads, size)
+    call(
+        _name("split_heads", tokens), tokens.contiguous(), entries, split, len(tokens), rows, width, parts, heads, size
+    )
     return split
 
 
@@ -80,14 +82,15 @@ def merge_heads(
     rows = heads_of_rows // heads
     length = rows * width if entries is None else len(entries)
     tokens = heads_of_parts.new_empty(length, parts * heads * size)
-    call("merge_heads", heads_of_parts.contiguous(), entries, tokens, length, rows, width, parts, heads, size)
+    name = _name("merge_heads", tokens)
+    call(name, heads_of_parts.contiguous(), entries, tokens, length, rows, width, parts, heads, size)
     return tokens
 
 
 def log_sum_exp(logits: Float[Tensor, "M V"]) -> Float[Tensor, " M"]:
     """The logarithm of the sum of the exponentials of each row, in float32. Rows may have gaps between them."""
     sums = torch.empty(len(logits))
-    call("log_sum_exp", logits, logits.stride(0), sums, *logits.shape)
+    call(_name("log_sum_exp", logits), logits, logits.stride(0), sums, *logits.shape)
     return sums
 
 
@@ -100,7 +103,7 @@ def cross_entropy_backward(
     gradient = logits.new_empty(len(logits), stride)[:, :vocab_size]
     gradient[len(labels) :] = 0
     arguments = (logits, logits.stride(0), labels, sums, gradient, stride, len(labels), vocab_size, scale)
-    call("cross_entropy_backward", *arguments)
+    call(_name("cross_entropy_backward", logits), *arguments)
     return gradient
 
 
@@ -120,30 +123,48 @@ def residual_norm(
     eps: float,
     mask: DropMask | None,
 ) -> tuple[Float[Tensor, "L H"], NormedSum]:
-    """``LayerNorm(states + dropout(update))`` for float32 ``states`` and a bfloat16 ``update``."""
+    """``LayerNorm(states + dropout(update))`` for float32 ``states`` and an ``update`` in float32 or bfloat16."""
     length, width = states.shape
     output = torch.empty_like(states)
     kept = NormedSum(torch.empty_like(states), torch.empty(length), torch.empty(length))
     call(
-        *("residual_norm", states, update, weight, bias, kept.sums, output, kept.means, kept.inverses),
+        *(_name("residual_norm", update), states, update, weight, bias, kept.sums, output, kept.means, kept.inverses),
         *(length, width, eps, *_drop_arguments(mask)),
     )
     return output, kept
 
 
 def residual_norm_backward(
-    gradient: Float[Tensor, "L H"], kept: NormedSum, weight: Float[Tensor, " H"], mask: DropMask | None
+    gradient: Float[Tensor, "L H"],
+    kept: NormedSum,
+    weight: Float[Tensor, " H"],
+    mask: DropMask | None,
+    dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of states, update, weight and bias of ``residual_norm``."""
+    """The gradients of states, update, weight and bias of ``residual_norm``; ``dtype`` is that of the update."""
     length, width = gradient.shape
     gradient = gradient.contiguous()
-    to_states, to_update = torch.empty_like(gradient), torch.empty_like(gradient, dtype=torch.bfloat16)
+    to_states, to_update = torch.empty_like(gradient), torch.empty_like(gradient, dtype=dtype)
     partial = torch.empty(2, -(-length // _BLOCK), width)
     call(
-        *("residual_norm_backward", gradient, kept.sums, kept.means, kept.inverses, weight, to_states, to_update),
+        *(
+            _name("residual_norm_backward", to_update),
+            gradient,
+            kept.sums,
+            kept.means,
+            kept.inverses,
+            weight,
+            to_states,
+            to_update,
+        ),
         *(partial[0], partial[1], length, width, _BLOCK, *_drop_arguments(mask)),
     )
     return to_states, to_update, *partial.sum(dim=1)
+
+
+def _name(name: str, states: Tensor) -> str:
+    """The name of a pass in C, for the number format of ``states``."""
+    return f"{name}_{FORMATS[states.dtype]}"
 
 
 def _drop_arguments(mask: DropMask | None) -> tuple[int, int, int, float]:

@@ -45,7 +45,7 @@ class ResidualNorm(nn.LayerNorm):
         return super().forward(states + self.dropout(update))
 
     def _is_fused(self, states: Tensor, update: Tensor) -> bool:
-        """Whether the inputs are those of a block that is trained in bfloat16 on a CPU."""
+        """Whether the inputs are those of a block that is trained on a CPU."""
         return (
             passes.applies(update)
             and fused_training.applies(update)
@@ -72,17 +72,15 @@ class _FusedResidualNorm(torch.autograd.Function):
         output, kept = fused_training.residual_norm(states.contiguous(), update.contiguous(), weight, bias, eps, mask)
         ctx.save_for_backward(*kept, weight)
         ctx.mask = mask
+        ctx.dtype = update.dtype
         return output
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Context, gradient: Float[Tensor, "L H"]) -> tuple[Tensor | None, ...]:
         *kept, weight = ctx.saved_tensors
-        return (
-            *fused_training.residual_norm_backward(gradient, fused_training.NormedSum(*kept), weight, ctx.mask),
-            None,
-            None,
-        )
+        normed = fused_training.NormedSum(*kept)
+        return *fused_training.residual_norm_backward(gradient, normed, weight, ctx.mask, ctx.dtype), None, None
 
 
 class PostNormBlock(nn.Module):

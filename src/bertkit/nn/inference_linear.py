@@ -36,9 +36,14 @@ def activation_name(activation: nn.Module) -> str:
     return next(name for name, make in ACTIVATIONS.items() if repr(make()) == repr(activation))
 
 
-def is_packing_available() -> bool:
-    """Whether this PyTorch has the operators of ``PackedLinear``."""
-    return torch._C._has_mkldnn and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+def can_pack(dtype: torch.dtype) -> bool:
+    """Whether ``PackedLinear`` can be used: this PyTorch has its operators, and the processor the number format.
+
+    Without AVX-512 oneDNN refuses bfloat16, which torch's own products compute, slowly.
+    """
+    if not (torch._C._has_mkldnn and hasattr(torch.ops.mkldnn, "_linear_pointwise")):
+        return False
+    return dtype != torch.bfloat16 or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 class PlainLinear(nn.Module):

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import get_args
 
 import torch
 
@@ -24,7 +23,17 @@ from bertkit.machine.precision import Precision, autocast
 from bertkit.model import Model
 from bertkit.optional import require
 from bertkit.options.speed import BenchFinetuneOptions, TrainingPeer
-from bertkit.speed.rounds import EXTRA, OWN, SpeedComparison, StepMaker, add_peers, clock_name, compare, time_steps
+from bertkit.speed.rounds import (
+    EXTRA,
+    OWN,
+    SpeedComparison,
+    StepMaker,
+    add_peers,
+    choose_formats,
+    clock_name,
+    compare,
+    time_steps,
+)
 from bertkit.task_types import FileTask
 from bertkit.task_types.text_classification import TextClassificationTask
 from bertkit.training.fit import Plan, TrainingState, fit
@@ -49,29 +58,32 @@ class TrainingSet:
 
 
 def compare_finetuning(options: BenchFinetuneOptions, task: FileTask, say: Callable[[str], None]) -> SpeedComparison:
-    """Examples per second of bertkit and of the peers on the CPU, in float32 and in bfloat16."""
+    """Examples per second of bertkit and of the peers on the CPU, in float32 and, if it is not emulated, bfloat16."""
     folder = ModelFolder.open(options.model)
     encoded = task.encode_all(islice(task.examples("train"), options.limit), folder.tokenizer)
     features = [feature for _, own in encoded for feature in own]
     training = TrainingSet(folder.path, task, features, options.batch_size)
-    own: dict[str, StepMaker] = {f"{OWN} {name}": partial(own_steps, training, name) for name in get_args(Precision)}
-    systems, left_out = add_peers(own, options.against, partial(peer_systems, training), say)
+    formats, emulated = choose_formats(say)
+    own: dict[str, StepMaker] = {f"{OWN} {name}": partial(own_steps, training, name) for name in formats}
+    systems, left_out = add_peers(own, options.against, partial(peer_systems, training, formats), say)
     lengths = sum(map(len, features)) / len(features)
     return compare(
         time_steps(systems, rounds=options.rounds, seconds=options.seconds, say=say),
         work=f"fine-tuning for {task.name}, batches of {options.batch_size}, {lengths:.1f} tokens per row",
         unit="examples",
         clock=clock_name(),
-        left_out=left_out,
+        left_out={**emulated, **left_out},
     )
 
 
-def peer_systems(training: TrainingSet, peer: TrainingPeer) -> Iterator[tuple[str, StepMaker]]:
+def peer_systems(
+    training: TrainingSet, formats: Sequence[Precision], peer: TrainingPeer
+) -> Iterator[tuple[str, StepMaker]]:
     """Hugging Face's model; a usage error if the library is not installed, or cannot learn the task."""
     require("transformers", extra=EXTRA, purpose=f"--against {peer}")
     if not isinstance(training.task, TextClassificationTask):
         raise usage_error(f"--against {peer} is for tasks with one class per text, and {training.task.name} has none.")
-    for name in get_args(Precision):
+    for name in formats:
         yield f"Hugging Face {name}", partial(huggingface_steps, training, name)
 
 

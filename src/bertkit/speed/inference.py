@@ -6,6 +6,7 @@ import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from bertkit.machine.processor import processor_name
 from bertkit.options.speed import InferencePeer
 from bertkit.speed.inference_systems import Embed, EmbedMaker, own_systems, peer_systems
-from bertkit.speed.rounds import add_peers, choose_clock, clock_name, in_processes
+from bertkit.speed.rounds import add_peers, choose_clock, choose_formats, clock_name, in_processes
 
 _LONGEST_JOIN = 16
 _SINGLE_TEXTS = 30
@@ -58,8 +59,10 @@ def compare_systems(
     """
     long = join_texts(texts)
     with tempfile.TemporaryDirectory() as temporary:
-        own = dict(own_systems(folder))
-        systems, left_out = add_peers(own, peers, lambda peer: peer_systems(peer, folder, Path(temporary)), say)
+        formats, emulated = choose_formats(say)
+        own = dict(own_systems(folder, formats))
+        find = partial(peer_systems, folder, formats, Path(temporary))
+        systems, left_out = add_peers(own, peers, find, say)
         timers = {name: VectorTimer(make, texts, long) for name, make in systems.items()}
         with in_processes(timers) as started:
             measured = measure(started, texts, long, rounds=rounds, say=say)
@@ -70,7 +73,7 @@ def compare_systems(
         long_texts=len(long),
         clock=clock_name(),
         systems=tuple(measured),
-        left_out=left_out,
+        left_out={**emulated, **left_out},
     )
 
 

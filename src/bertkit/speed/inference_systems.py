@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from bertkit.inference.conversion import load_whole_model
 from bertkit.inference.onnx_model import HIDDEN_STATES, INPUTS, quantize_onnx, write_onnx
 from bertkit.inference.pipeline import load
 from bertkit.inference.runtime import ResolvedPrecision
+from bertkit.machine.precision import Precision
 from bertkit.model import Model
 from bertkit.nn.text_pooling import Pooling, pool_states
 from bertkit.optional import require
@@ -36,18 +37,21 @@ _BATCH = 32
 _SMALL_BATCH = 8
 
 
-def own_systems(folder: Path) -> Iterator[tuple[str, EmbedMaker]]:
-    """bertkit in each precision."""
-    for precision in get_args(ResolvedPrecision):
+def own_systems(folder: Path, formats: Sequence[Precision]) -> Iterator[tuple[str, EmbedMaker]]:
+    """bertkit in each of ``formats``, and in int8."""
+    precisions: tuple[ResolvedPrecision, ...] = (*formats, "int8")
+    for precision in precisions:
         yield f"bertkit {precision}", partial(_load_own, folder, precision)
 
 
-def peer_systems(peer: InferencePeer, folder: Path, temporary: Path) -> Iterator[tuple[str, EmbedMaker]]:
+def peer_systems(
+    folder: Path, formats: Sequence[Precision], temporary: Path, peer: InferencePeer
+) -> Iterator[tuple[str, EmbedMaker]]:
     """The systems of another library, by name; a usage error if it is not installed."""
     purpose = f"--against {peer}"
     if peer == "hf":
         require("transformers", extra=EXTRA, purpose=purpose)
-        for name in ("float32", "bfloat16"):
+        for name in formats:
             yield f"Hugging Face {name}", partial(_load_hugging_face, folder, name)
     elif peer == "st":
         require("sentence_transformers", extra=EXTRA, purpose=purpose, library="sentence-transformers")
@@ -62,7 +66,7 @@ def peer_systems(peer: InferencePeer, folder: Path, temporary: Path) -> Iterator
             yield f"ONNX Runtime int8, batches of {size}", partial(_load_onnx_runtime, folder, rounded, size)
     else:
         require("openvino", extra=EXTRA, purpose=purpose)
-        yield "OpenVINO bfloat16", partial(_load_openvino, folder, _onnx_file(folder, temporary))
+        yield f"OpenVINO {formats[-1]}", partial(_load_openvino, folder, _onnx_file(folder, temporary), formats[-1])
 
 
 def _load_own(folder: Path, precision: ResolvedPrecision) -> Embed:
@@ -117,7 +121,7 @@ def _onnx_file(folder: Path, temporary: Path) -> Path:
     return file
 
 
-def _load_hugging_face(folder: Path, precision: str) -> Embed:
+def _load_hugging_face(folder: Path, precision: Precision) -> Embed:
     transformers = require("transformers", extra=EXTRA, purpose="--against hf")
     model = transformers.AutoModel.from_pretrained(folder, dtype=getattr(torch, precision)).eval()
 
@@ -142,11 +146,11 @@ def _load_onnx_runtime(folder: Path, file: Path, size: int) -> Embed:
     return in_batches(run, _tokenizer(folder), _stated(folder).pool, size)
 
 
-def _load_openvino(folder: Path, file: Path) -> Embed:
+def _load_openvino(folder: Path, file: Path, precision: Precision) -> Embed:
     openvino = require("openvino", extra=EXTRA, purpose="--against openvino")
     core = openvino.Core()
     settings = {
-        "INFERENCE_PRECISION_HINT": "bf16",
+        "INFERENCE_PRECISION_HINT": {"float32": "f32", "bfloat16": "bf16"}[precision],
         "INFERENCE_NUM_THREADS": torch.get_num_threads(),
         "PERFORMANCE_HINT": "LATENCY",
     }

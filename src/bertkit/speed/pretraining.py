@@ -1,15 +1,15 @@
 """The speed of a pre-training step (forward, backward, AdamW), beside that of Hugging Face.
 
 Dropout is on, 15 % of the tokens are masked, and both systems learn MLM and NSP from the same batch with the same
-optimizer. One more system computes a single large bfloat16 product: the GFLOP/s that the processor can reach.
+optimizer. One more system computes a single large product in the fastest format: the GFLOP/s that the processor can
+reach.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import get_args
 
 import numpy as np
 import torch
@@ -28,7 +28,17 @@ from bertkit.objectives.nsp import NextSentencePrediction
 from bertkit.optional import require
 from bertkit.options.speed import BenchPretrainOptions, TrainingPeer
 from bertkit.rng import CounterRng
-from bertkit.speed.rounds import EXTRA, OWN, SpeedComparison, StepMaker, add_peers, clock_name, compare, time_steps
+from bertkit.speed.rounds import (
+    EXTRA,
+    OWN,
+    SpeedComparison,
+    StepMaker,
+    add_peers,
+    choose_formats,
+    clock_name,
+    compare,
+    time_steps,
+)
 from bertkit.training.flops import count_flops
 
 VOCABULARY = 30522
@@ -36,7 +46,7 @@ CLS, SEP, MASK = 101, 102, 103
 LARGE_PRODUCT = (4096, 768, 3072)
 """Rows, inner and outer width of the product that measures the speed of the chip."""
 
-_PRODUCT = "one large bfloat16 product"
+_PRODUCT = "one large product"
 _FEWEST_POSITIONS = 512
 
 Step = Callable[[], float]
@@ -46,11 +56,12 @@ FindLoss = Callable[[], Tensor]
 
 
 def compare_pretraining(options: BenchPretrainOptions, say: Callable[[str], None]) -> SpeedComparison:
-    """Tokens per second of bertkit and of the peers on the CPU, in float32 and in bfloat16."""
+    """Tokens per second of bertkit and of the peers on the CPU, in float32 and, if it is not emulated, bfloat16."""
     necessary = count_work(options, make_batch(options.batch_size, options.seq_length)) / 1e9
-    own: dict[str, StepMaker] = {f"{OWN} {name}": partial(own_steps, options, name) for name in get_args(Precision)}
-    systems, left_out = add_peers(own, options.against, partial(peer_systems, options), say)
-    systems[_PRODUCT] = product_steps
+    formats, emulated = choose_formats(say)
+    own: dict[str, StepMaker] = {f"{OWN} {name}": partial(own_steps, options, name) for name in formats}
+    systems, left_out = add_peers(own, options.against, partial(peer_systems, options, formats), say)
+    systems[_PRODUCT] = partial(product_steps, formats[-1])
     speeds = time_steps(systems, rounds=options.rounds, seconds=options.seconds, say=say)
     product = float(np.median(speeds.pop(_PRODUCT))) / 1e9
     fastest = max(float(np.median(speeds[name])) for name in own) / (options.batch_size * options.seq_length)
@@ -59,18 +70,20 @@ def compare_pretraining(options: BenchPretrainOptions, say: Callable[[str], None
         work=f"pre-training BERT-{options.size}, {options.batch_size} rows of {options.seq_length} tokens",
         unit="tokens",
         clock=clock_name(),
-        left_out=left_out,
+        left_out={**emulated, **left_out},
         notes=(
-            f"{_PRODUCT}: {product:,.0f} GFLOP/s; a step has {necessary:,.1f} necessary GFLOP, and the fastest of "
-            f"{OWN} reaches {fastest * necessary / product:.0%} of that speed",
+            f"{_PRODUCT} in {formats[-1]}: {product:,.0f} GFLOP/s; a step has {necessary:,.1f} necessary GFLOP, "
+            f"and the fastest of {OWN} reaches {fastest * necessary / product:.0%} of that speed",
         ),
     )
 
 
-def peer_systems(options: BenchPretrainOptions, peer: TrainingPeer) -> Iterator[tuple[str, StepMaker]]:
+def peer_systems(
+    options: BenchPretrainOptions, formats: Sequence[Precision], peer: TrainingPeer
+) -> Iterator[tuple[str, StepMaker]]:
     """Hugging Face's model with torch's attention; a usage error if the library is not installed."""
     require("transformers", extra=EXTRA, purpose=f"--against {peer}")
-    for name in get_args(Precision):
+    for name in formats:
         yield f"Hugging Face {name}", partial(huggingface_steps, options, name)
 
 
@@ -87,11 +100,11 @@ def huggingface_steps(options: BenchPretrainOptions, precision: Precision) -> It
     yield from _repeat(make_step(*build_huggingface(options, batch), precision), batch)
 
 
-def product_steps() -> Iterator[int]:
+def product_steps(precision: Precision) -> Iterator[int]:
     """Matrix products large enough for full speed, each with its number of floating-point operations."""
     rows, inner, outer = LARGE_PRODUCT
-    states = torch.randn(rows, inner, dtype=torch.bfloat16)
-    weight = torch.randn(outer, inner, dtype=torch.bfloat16)
+    dtype = getattr(torch, precision)
+    states, weight = torch.randn(rows, inner, dtype=dtype), torch.randn(outer, inner, dtype=dtype)
     while True:
         nn.functional.linear(states, weight)
         yield 2 * math.prod(LARGE_PRODUCT)
