@@ -71,7 +71,8 @@ PROGRAM = re.compile(r"^\s*(from bertkit|import bertkit)[\w.]* *(import|$)", re.
 
 WITHOUT_TESTS = {"_version", "__main__"}
 
-SECONDS_TO_START = 0.150
+SECONDS_TO_START = 0.250
+"""The help takes 0.13 s on an idle Zen 3 at 2.4 GHz, and up to 0.21 s there beside another test."""
 
 
 def files() -> list[Path]:

@@ -10,6 +10,7 @@ import bertkit
 from bertkit.errors import BertkitError
 
 
+@pytest.mark.usefixtures("fast_bfloat16")
 def test_the_speed_of_a_run_is_measured_in_every_precision(workspace: Path) -> None:
     found = bertkit.bench_inference(workspace / "run", workspace / "reviews.csv", limit=3, rounds=1, progress="quiet")
     assert [each.system.split()[1] for each in found.systems] == ["float32", "bfloat16", "int8"]
@@ -17,6 +18,7 @@ def test_the_speed_of_a_run_is_measured_in_every_precision(workspace: Path) -> N
     assert all(each.texts_per_second > 0 and each.cosine > 0.9 for each in found.systems)
 
 
+@pytest.mark.usefixtures("fast_bfloat16")
 def test_fine_tuning_is_measured_on_a_table(workspace: Path) -> None:
     found = bertkit.bench_finetune(
         workspace / "reviews.csv",

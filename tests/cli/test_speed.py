@@ -21,6 +21,7 @@ def test_speeds_and_ratios_are_shown(workspace: Path, capsys: pytest.CaptureFixt
     assert "round 3 of 3" in printed.err
 
 
+@pytest.mark.usefixtures("fast_bfloat16")
 def test_speeds_are_written_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     small = ("--size", "1/12/2", "--seq-length", 13, "--batch-size", 3, "--rounds", 1, "--seconds", 0, "--json")
     found = run_json(capsys, "bench", "pretrain", *small, "--quiet")

@@ -99,7 +99,7 @@ def test_a_precision_is_never_changed_by_the_stopwatch(
     encoder: Bert, cache: BackendCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runtimes, "can_pack", lambda dtype: True)  # whatever the processor
-    slow = {"oneDNN": 1.0, "PyTorch": 2.0, "AMX": 3.0}
+    slow = {"oneDNN": 1.0, "PyTorch": 2.0, "AMX": 3.0, "compiled": 4.0}
     monkeypatch.setattr(runtimes, "measure", lambda _, found: {each: slow[each.backend] for each in found})
     for precision in ("float32", "bfloat16"):
         assert Runtime.choose([encoder], precision, CPU, cache=cache) == Runtime(precision, "oneDNN")
@@ -145,7 +145,7 @@ def test_other_encoders_run_as_in_training(tiny: Callable[[], Transformer], cach
 
 
 @pytest.mark.parametrize(("precision", "backend"), [("float32", "PyTorch"), ("auto", "PyTorch"), ("int8", None)])
-def test_a_pytorch_without_onednn_has_one_backend(
+def test_a_pytorch_without_onednn_and_a_compiler_has_one_backend(
     precision: InferencePrecision,
     backend: str | None,
     encoder: Bert,
@@ -153,6 +153,7 @@ def test_a_pytorch_without_onednn_has_one_backend(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(runtimes, "can_pack", lambda dtype: False)
+    monkeypatch.setattr(runtimes, "is_compiled", lambda: False)
     if backend is None:
         with pytest.raises(BertkitError, match="int8 needs a PyTorch with oneDNN"):
             Runtime.choose([encoder], precision, CPU, cache=cache)

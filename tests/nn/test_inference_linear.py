@@ -6,10 +6,12 @@ from tests.kernels.on_amx import needs_amx
 from torch import nn
 from torch.nn import functional as F
 
+from bertkit.kernels.fused import is_compiled
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.inference_linear import (
     Activation,
     AmxLinear,
+    CompiledLinear,
     PackedLinear,
     PlainLinear,
     activation_name,
@@ -18,6 +20,7 @@ from bertkit.nn.inference_linear import (
 
 NAMES: list[Activation] = [None, *ACTIVATIONS]
 
+needs_compiler = pytest.mark.skipif(not is_compiled(), reason="no C compiler with OpenMP on this machine")
 needs_packing = pytest.mark.skipif(not can_pack(torch.float32), reason="this PyTorch has no oneDNN")
 
 
@@ -94,6 +97,24 @@ def test_on_amx_the_result_is_that_of_pytorch(activation: Activation) -> None:
     if activation is None:
         added = AmxLinear(linear)(states.bfloat16(), residual)
         torch.testing.assert_close(added.float(), linear(states) + residual, rtol=0, atol=0.05)
+
+
+@needs_compiler
+@pytest.mark.parametrize("activation", NAMES)
+@torch.no_grad()
+def test_the_compiled_result_is_that_of_pytorch(activation: Activation) -> None:
+    linear, states, residual = nn.Linear(14, 37), torch.randn(5, 14), torch.randn(5, 37)
+    after = nn.Identity() if activation is None else ACTIVATIONS[activation]()
+    rows = slice(9, 20)
+    some = CompiledLinear(linear, activation, rows=rows)
+    torch.testing.assert_close(some(states), after(linear(states)[:, rows]), rtol=0, atol=1e-5)
+    if activation is None:
+        torch.testing.assert_close(
+            CompiledLinear(linear)(states, residual), linear(states) + residual, rtol=0, atol=1e-5
+        )
+    before = some(states)
+    linear.weight.zero_(), linear.bias.zero_()
+    assert torch.equal(some(states), before)
 
 
 @needs_amx

@@ -11,7 +11,8 @@ from tests.nn.reference_attention import H
 from torch import nn
 
 from bertkit.encoders import gpt, modernbert, roberta
-from bertkit.nn.inference_linear import AmxLinear, PackedLinear, PlainLinear, can_pack
+from bertkit.kernels.fused import is_compiled
+from bertkit.nn.inference_linear import AmxLinear, CompiledLinear, PackedLinear, PlainLinear, can_pack
 from bertkit.nn.inference_stack import InferenceStack, RowGroups, is_supported
 from bertkit.nn.int8_linear import Int8Maker, calibrate
 from bertkit.nn.stack import BlockStack
@@ -25,6 +26,10 @@ def plain(stack: BlockStack) -> InferenceStack:
 
 def packed(stack: BlockStack) -> InferenceStack:
     return InferenceStack(stack, partial(PackedLinear, dtype=torch.float32), dtype=torch.float32)
+
+
+def compiled(stack: BlockStack) -> InferenceStack:
+    return InferenceStack(stack, CompiledLinear, dtype=torch.float32)
 
 
 def bfloat16(stack: BlockStack) -> InferenceStack:
@@ -43,9 +48,11 @@ def int8(stack: BlockStack) -> InferenceStack:
 
 
 needs_packing = pytest.mark.skipif(not can_pack(torch.float32), reason="this PyTorch has no oneDNN")
+needs_compiler = pytest.mark.skipif(not is_compiled(), reason="no C compiler with OpenMP on this machine")
 ALL = [
     pytest.param(plain, 1e-5, id="plain"),
     pytest.param(packed, 1e-5, id="packed", marks=needs_packing),
+    pytest.param(compiled, 1e-5, id="compiled", marks=needs_compiler),
     pytest.param(bfloat16, 0.1, id="bfloat16"),
     pytest.param(on_amx, 0.1, id="AMX", marks=needs_amx),
     pytest.param(int8, 0.15, id="int8", marks=needs_packing),

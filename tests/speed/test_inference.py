@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertkit.speed import rounds
 from bertkit.speed.inference import VectorTimer, VectorTimes, compare_systems, join_texts, measure
 from bertkit.speed.inference_systems import EmbedMaker
 
@@ -45,8 +44,8 @@ def test_the_first_round_is_not_counted() -> None:
     assert (found.texts_per_second, found.long_texts_per_second, found.one_text_ms) == (2.0, 1.0, 1500.0)
 
 
-def test_systems_are_measured_in_processes_of_their_own(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "measure_matmul_speed", lambda _: {"float32": 1.0, "bfloat16": 1.0})
+@pytest.mark.usefixtures("fast_bfloat16")
+def test_systems_are_measured_in_processes_of_their_own(minilm: Path) -> None:
     found = compare_systems(minilm, ["one text", "another"], [], rounds=1, say=lambda line: None)
     assert [each.system for each in found.systems] == ["bertkit float32", "bertkit bfloat16", "bertkit int8"]
     assert all(each.cosine > 0.9 and each.one_text_ms > 0 for each in found.systems)

@@ -68,13 +68,8 @@ def test_rows_may_be_longer_than_those_of_bert() -> None:
     assert next(own_steps(replace(SMALL, batch_size=1, seq_length=600), "float32")) == 600
 
 
-def pretend(monkeypatch: pytest.MonkeyPatch, **speeds: float) -> None:
-    """A processor whose products have these GFLOP/s."""
-    monkeypatch.setattr(rounds, "measure_matmul_speed", lambda _: speeds)
-
-
+@pytest.mark.usefixtures("fast_bfloat16")
 def test_a_comparison_without_the_peer_has_both_precisions_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, float32=50, bfloat16=200)
     monkeypatch.setitem(sys.modules, "transformers", None)
     options = BenchPretrainOptions(size="1/12/2", seq_length=13, batch_size=3, against=["hf"], rounds=1, seconds=0)
     found = compare_pretraining(options, lambda _: None)
@@ -84,7 +79,7 @@ def test_a_comparison_without_the_peer_has_both_precisions_and_says_why(monkeypa
 
 
 def test_bfloat16_is_left_out_where_the_processor_has_to_emulate_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, float32=50, bfloat16=10)
+    monkeypatch.setattr(rounds, "measure_matmul_speed", lambda _: {"float32": 50.0, "bfloat16": 10.0})
     said: list[str] = []
     options = BenchPretrainOptions(size="1/12/2", seq_length=13, batch_size=3, rounds=1, seconds=0)
     found = compare_pretraining(options, said.append)

@@ -1,9 +1,9 @@
 """Models made ready for predictions, with the fastest backend of this machine.
 
 A backend computes the products of the network: PyTorch's own products, oneDNN's with weights in its own layout, or our
-own on AMX. The precision that the user allows and the processor decide which backends are possible. If there are
-several, one block of the model's size is timed with each, once per machine, for a text alone and for a batch; the
-fastest is remembered in a file.
+own, compiled in float32 and on AMX in bfloat16. The precision that the user allows and the processor decide which
+backends are possible. If there are several, one block of the model's size is timed with each, once per machine, for a
+text alone and for a batch; the fastest is remembered in a file.
 
 BERT and RoBERTa on a CPU have these backends. Other encoders, and any encoder on a GPU, run as in training.
 """
@@ -25,20 +25,21 @@ from bertkit.encoder_types.transformer import Transformer, build_post_norm_block
 from bertkit.errors import usage_error
 from bertkit.inference.backend_cache import BackendCache
 from bertkit.kernels import amx
+from bertkit.kernels.fused import is_compiled
 from bertkit.machine.memory import disable_malloc_trim
 from bertkit.machine.precision import Precision, choose_precision
 from bertkit.nn.embeddings import Embeddings
-from bertkit.nn.inference_linear import AmxLinear, LinearMaker, PackedLinear, PlainLinear, can_pack
+from bertkit.nn.inference_linear import AmxLinear, CompiledLinear, LinearMaker, PackedLinear, PlainLinear, can_pack
 from bertkit.nn.inference_stack import InferenceStack, is_supported
 from bertkit.nn.int8_linear import Int8Maker, calibrate
 from bertkit.nn.stack import BlockStack
 from bertkit.options.job import InferencePrecision
 
-Backend = Literal["PyTorch", "oneDNN", "AMX"]
+Backend = Literal["PyTorch", "oneDNN", "compiled", "AMX"]
 ResolvedPrecision = Literal["float32", "bfloat16", "int8"]
 
 BACKENDS: Mapping[ResolvedPrecision, tuple[Backend, ...]] = {
-    "float32": ("PyTorch", "oneDNN"),
+    "float32": ("PyTorch", "oneDNN", "compiled"),
     "bfloat16": ("PyTorch", "oneDNN", "AMX"),
     "int8": ("oneDNN",),
 }
@@ -47,7 +48,12 @@ BACKENDS: Mapping[ResolvedPrecision, tuple[Backend, ...]] = {
 def possible_backends(precision: ResolvedPrecision) -> tuple[Backend, ...]:
     """The backends of this machine and of this PyTorch; none for int8 if it has no oneDNN."""
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
-    possible: Mapping[Backend, bool] = {"PyTorch": True, "oneDNN": can_pack(dtype), "AMX": amx.is_available()}
+    possible: Mapping[Backend, bool] = {
+        "PyTorch": True,
+        "oneDNN": can_pack(dtype),
+        "compiled": is_compiled(),
+        "AMX": amx.is_available(),
+    }
     return tuple(each for each in BACKENDS[precision] if possible[each])
 
 
@@ -138,6 +144,7 @@ class Runtime:
         dtype = torch.bfloat16 if self.precision == "bfloat16" else torch.float32
         makers: Mapping[Backend | None, LinearMaker] = {
             "AMX": AmxLinear,
+            "compiled": CompiledLinear,
             "oneDNN": partial(PackedLinear, dtype=dtype),
             "PyTorch": partial(PlainLinear, dtype=dtype),
         }

@@ -16,6 +16,16 @@
 
 typedef uint16_t bf16;
 
+/* The vectors of the processor. Attention with wider ones, which compilers divide, takes four times as long. */
+#if defined(__AVX512F__)
+#define LANES 16
+#elif defined(__AVX__)
+#define LANES 8
+#else
+#define LANES 4
+#endif
+typedef float vector __attribute__((vector_size(LANES * 4)));
+
 /* Memory for some numbers of `size` bytes, in whole lines of the cache. */
 static inline void *allocate(int64_t count, int64_t size) { return aligned_alloc(64, (count * size + 63) / 64 * 64); }
 

@@ -28,7 +28,7 @@ from bertkit.storage.user_cache import user_cache
 
 _FOLDER = Path(__file__).parent
 _HEADERS = ("fused.h", "fused_training.h", "amx.h")
-_SOURCES = ("fused_training.c", "fused_inference.c", "amx_products.c", "amx_attention.c")
+_SOURCES = ("fused_training.c", "fused_inference.c", "float_products.c", "amx_products.c", "amx_attention.c")
 _FLAGS = (
     "-O3",
     "-march=native",
@@ -70,6 +70,8 @@ _SIGNATURES = {f"{name}_{each}": types for name, types in _OF_TRAINING.items() f
     "layer_norm": (*[_POINTER] * 4, _INT, _LONG, _LONG, _FLOAT),
     "quantize": (*[_POINTER] * 5, _LONG, _LONG),
     "dequantize": (*[_POINTER] * 4, _INT, _LONG, _LONG),
+    "pack_floats": (_POINTER, _POINTER, _LONG, _LONG),
+    "multiply_floats": (_POINTER, _LONG, *[_POINTER] * 3, _INT, _POINTER, *[_LONG] * 3),
     "request_amx": (_POINTER,),
     "pack": (_POINTER, _INT, _INT, _LONG, _LONG, _LONG, _POINTER),
     "attend_heads": (*[_POINTER] * 4, *[_LONG] * 8, _POINTER, *[_LONG] * 3, _POINTER, _POINTER, _LONG, _INT, _FLOAT),

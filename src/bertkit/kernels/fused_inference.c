@@ -5,15 +5,6 @@
 
 #include "fused.h"
 
-#if defined(__AVX512F__)
-#define LANES 16
-#elif defined(__AVX__)
-#define LANES 8
-#else
-#define LANES 4
-#endif
-typedef float vector __attribute__((vector_size(LANES * 4))); /* of the processor: wider ones are three to four times as slow */
-
 #define FEW 20000 /* entries; so few are computed by one thread, because starting a second one takes as long */
 #define AT_A_TIME 4 /* keys, or entries of values, that are multiplied by the same loaded numbers */
 

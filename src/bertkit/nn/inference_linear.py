@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.kernels import amx
+from bertkit.kernels import amx, float_products
 from bertkit.nn.activation import ACTIVATIONS
 
 Activation = str | None
@@ -97,6 +97,24 @@ class PackedLinear(nn.Module):
             states, self.weight, self.bias, self.kernel_activation, [], self.variant
         )
         return output
+
+
+class CompiledLinear(nn.Module):
+    """The same in float32 by our own product in C, with GELU and the sum applied in it."""
+
+    def __init__(self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS) -> None:
+        super().__init__()
+        self.weight = float_products.pack(linear.weight.detach()[rows])
+        self.bias = linear.bias.detach()[rows].to(torch.float32, copy=True)
+        self.is_gelu = activation == "gelu"
+        self.activation = None if activation is None or self.is_gelu else ACTIVATIONS[activation]()
+
+    def forward(
+        self, states: Float[Tensor, "N K"], residual: Float[Tensor, "N M"] | None = None
+    ) -> Float[Tensor, "N M"]:
+        """Each token independently, plus ``residual``."""
+        output = float_products.multiply(states, self.weight, self.bias, residual=residual, gelu=self.is_gelu)
+        return output if self.activation is None else self.activation(output)
 
 
 class AmxLinear(nn.Module):
