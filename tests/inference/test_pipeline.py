@@ -18,6 +18,7 @@ from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.inference.predict import predict
+from bertkit.inference.runtime import Backend, Runtime, possible_backends
 from bertkit.machine.precision import Precision
 from bertkit.model import Model
 from bertkit.task_files.files import Columns, Split, TaskFiles
@@ -243,10 +244,17 @@ def test_columns_that_are_guessed_are_said(
     assert scores(found) == pytest.approx(scores(pipeline.predict(texts)), abs=1e-6)
 
 
+@pytest.mark.parametrize("backend", possible_backends("float32"))
 def test_predictions_do_not_depend_on_the_default_number_format(
-    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece, examples: list[TextExample]
+    tmp_path: Path,
+    encoder: Bert,
+    task: TextClassificationTask,
+    tokenizer: WordPiece,
+    examples: list[TextExample],
+    backend: Backend,
 ) -> None:
     pipeline = save(tmp_path, encoder, task, tokenizer)
+    pipeline.__dict__["runtime"] = Runtime("float32", backend)
     texts = [example.first for example in examples[:7]]
     expected = pipeline.logits(texts)
     torch.set_default_dtype(torch.float64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -11,9 +13,19 @@ from bertkit.kernels.float_products import multiply, pack
 
 pytestmark = pytest.mark.skipif(not fused.is_compiled(), reason="no C compiler with OpenMP on this machine")
 
-SHAPES = [(1, 1, 1), (5, 7, 3), (25, 63, 49), (24, 384, 100), (131, 96, 97), (700, 33, 17)]
+SHAPES = [(1, 1, 1), (5, 7, 3), (25, 63, 49), (24, 384, 100), (131, 96, 97), (300, 1536, 50), (3, 70_000, 2)]
+"""The second last has rows enough for several parts, the last more inputs than a part has numbers."""
 
 
+@pytest.fixture(params=[1, 2, 5])
+def threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize(("rows", "depth", "columns"), SHAPES)
 @pytest.mark.parametrize("gelu", [False, True])
 @pytest.mark.parametrize("with_residual", [False, True])
@@ -29,9 +41,11 @@ def test_products_are_those_of_torch(rows: int, depth: int, columns: int, gelu: 
 def test_rows_may_lie_apart_and_there_may_be_none() -> None:
     weight, wide = torch.randn(5, 7), torch.randn(9, 20)
     right = pack(weight)
-    for left in (wide[:, 3:10], wide.T[:7].T, wide[:, :7].bfloat16()):
+    for left in (wide[:, 3:10], wide[:, :14:2], wide.T.contiguous().T[:, :7], wide[:, :7].bfloat16()):
         torch.testing.assert_close(multiply(left, right), left.float() @ weight.T, rtol=1e-5, atol=1e-5)
     assert multiply(wide[:0, :7], right).shape == (0, 5)
+    bias = torch.randn(5)
+    assert torch.equal(multiply(wide[:, :0], pack(weight[:, :0]), bias), bias.expand(9, 5))
     torch.testing.assert_close(multiply(wide[:, :7], pack(weight.T.contiguous().T)), wide[:, :7] @ weight.T)
 
 
@@ -51,10 +65,11 @@ def test_a_row_depends_neither_on_the_others_nor_on_the_threads() -> None:
 
 def test_what_is_not_finite_stays_visible() -> None:
     left = torch.randn(8, 9)
-    left[3, 4] = float("nan")
-    found = multiply(left, pack(torch.randn(10, 9)), gelu=True)
+    left[3, 4], left[5, 0] = float("nan"), float("inf")
+    found = multiply(left, pack(torch.randn(10, 9).abs()), gelu=True)
     assert found[3].isnan().all()
-    assert found[[0, 1, 2, 4, 5, 6, 7]].isfinite().all()
+    assert not found[5].isfinite().any()
+    assert found[[0, 1, 2, 4, 6, 7]].isfinite().all()
 
 
 def test_another_depth_is_refused() -> None:

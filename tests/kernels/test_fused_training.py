@@ -185,6 +185,23 @@ def test_what_is_not_finite_stays_visible(bad: float, dtype: torch.dtype) -> Non
 
 
 @needs_compiler
+def test_losses_and_gradients_do_not_depend_on_the_default_number_format() -> None:
+    def compute() -> list[Tensor]:
+        norm = ResidualNorm(40, eps=1e-5, dropout=Dropout(0.1)).train().float()
+        states = torch.randn(70, 40, dtype=torch.float32).requires_grad_()
+        loss = sum_cross_entropy(norm(states, 2 * states), torch.arange(30))
+        return [loss.detach(), *torch.autograd.grad(loss, [states, *norm.parameters()])]
+
+    expected = run(compute)
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = run(compute)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert all(map(torch.equal, found, expected))
+
+
+@needs_compiler
 @with_each_format
 def test_the_number_of_threads_changes_nothing(dtype: torch.dtype) -> None:
     results = []

@@ -84,7 +84,7 @@ def test_bfloat16_is_left_out_where_the_processor_has_to_emulate_it(monkeypatch:
     options = BenchPretrainOptions(size="1/12/2", seq_length=13, batch_size=3, rounds=1, seconds=0)
     found = compare_pretraining(options, said.append)
     assert [each.system for each in found.systems] == ["bertkit float32"]
-    assert found.left_out == {"bfloat16": "bfloat16 is 0.2 times as fast as float32 on this processor."}
+    assert found.left_out == {"bfloat16": "bfloat16 is 0.20 times as fast as float32 on this processor."}
     assert said[0] == f"left out: {found.left_out['bfloat16']}"
     assert "one large product in float32" in found.notes[0]
 

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from bertkit.kernels.fused import call, is_compiled
+from bertkit.kernels.fused import call, is_compiled, new_floats
 
 _SIDE = 32
 """Rows and columns of a block of sums, and the numbers of K in a tile: ``SIDE`` of amx.h."""
@@ -103,7 +103,7 @@ def multiply(
         product = product[:, :columns]
     if product.numel() == 0:
         return product
-    sums = torch.empty(round_up_to_tiles(rows) * stride) if right.depth > _MOST_DEPTH else None
+    sums = new_floats(round_up_to_tiles(rows) * stride) if right.depth > _MOST_DEPTH else None
     left, is_float32, rows_are_summed, left_stride = _describe(left)
     if row_totals is not None and not rows_are_summed:
         torch.sum(left, dim=1, dtype=torch.float32, out=row_totals)

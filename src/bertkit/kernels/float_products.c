@@ -83,7 +83,7 @@ typedef struct {
     int64_t columns; /* of the result, whose rows follow each other, as do those of the residual */
 } Result;
 
-/* The sums of `rows` rows and one panel, whose first columns are result[first][column]. */
+/* Writes the sums of `rows` rows and one panel, whose top left entry is result[first][column]. */
 static inline void finish(const Result *result, float *block, int64_t first, int64_t rows, int64_t column) {
     int64_t columns = smaller(WIDTH, result->columns - column);
     float bias[WIDTH] = {0};
@@ -101,17 +101,18 @@ static inline void finish(const Result *result, float *block, int64_t first, int
     }
 }
 
-/* The result (rows, columns) is activation(A B + bias) + residual; rows of A begin `stride` apart. */
+/* The result (rows, columns), neither of them 0, is activation(A B + bias) + residual; rows of A begin `stride` apart. */
 void multiply_floats(const float *a, int64_t stride, const float *panels, const float *bias, const float *residual,
                      int is_gelu, float *numbers, int64_t rows, int64_t columns, int64_t depth) {
     Result result = {bias, residual, is_gelu, numbers, columns};
-    int64_t count = divide_up(columns, WIDTH), room = divide_up(ROOM_OF_A / (depth + 1), ROWS) * ROWS;
+    int64_t count = divide_up(columns, WIDTH), room = (ROOM_OF_A / (depth + 1) / ROWS + 1) * ROWS;
 #pragma omp parallel
     {
-        /* Threads share the rows, or if these are few the columns. */
-        int64_t threads = omp_get_num_threads(), row_threads = rows < 8 * ROWS * threads ? 1 : threads;
+        /* Threads share the rows, or if these are few the columns first. */
+        int64_t threads = omp_get_num_threads(), few = rows < 8 * ROWS * threads;
+        int64_t column_parts = few ? smaller(threads, count) : 1;
+        int64_t row_threads = few ? smaller(threads / column_parts, divide_up(rows, ROWS)) : threads;
         int64_t row_parts = divide_up(divide_up(rows, row_threads), room) * row_threads;
-        int64_t column_parts = row_threads > 1 ? 1 : threads;
 #pragma omp for schedule(static)
         for (int64_t part = 0; part < row_parts * column_parts; part++) {
             int64_t own = part / column_parts, begin = rows * own / row_parts, end = rows * (own + 1) / row_parts;

@@ -5,8 +5,8 @@ products are fast (AMX), these sweeps are most of a step, and the products thems
 processor. The C compiler of the machine (``cc``) compiles the C files of this folder once, in three seconds, into the
 user's cache folder. Without a compiler torch computes the same: dropout masks are equal, results differ by rounding.
 
-``fused_training.py``, ``fused_inference.py``, ``amx.py`` and ``amx_attention.py`` call the functions; this module
-compiles and loads them.
+``fused_training.py``, ``fused_inference.py``, ``float_products.py``, ``amx.py`` and ``amx_attention.py`` call the
+functions; this module compiles and loads them.
 """
 
 from __future__ import annotations
@@ -90,6 +90,11 @@ def explain() -> str:
     if is_compiled():
         return "compiled for this processor; they speed up training and inference"
     return "not compiled, because no C compiler (cc with OpenMP) works here; with one training and inference are faster"
+
+
+def new_floats(*shape: int) -> Tensor:
+    """Memory for what a compiled function writes: float32 on the CPU, whatever torch's defaults are."""
+    return torch.empty(shape, dtype=torch.float32, device="cpu")
 
 
 def call(name: str, *arguments: Tensor | float | None) -> None:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from bertkit.kernels.fused import FORMATS, call, is_compiled
+from bertkit.kernels.fused import FORMATS, call, is_compiled, new_floats
 
 _LONGEST = 48
 """Tokens of the longest text for ``attend_rows``. Heads 32 wide take 0.42 times as long as with torch for 25 tokens and
@@ -63,7 +63,7 @@ def quantize(
     With a ``shift`` integers go from 0 to 255, and nothing may be negative; without it 128 is zero.
     """
     states = states.contiguous()
-    integers, steps = torch.empty_like(states, dtype=torch.uint8), torch.empty(len(states))
+    integers, steps = torch.empty_like(states, dtype=torch.uint8), new_floats(len(states))
     call("quantize", states, factor, shift, integers, steps, *states.shape)
     return integers, steps
 

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bertkit.kernels.amx import round_up_to_tiles
-from bertkit.kernels.fused import FORMATS, call, is_compiled
+from bertkit.kernels.fused import FORMATS, call, is_compiled, new_floats
 from bertkit.kernels.passes import DropMask
 
 _BLOCK = 64
@@ -89,7 +89,7 @@ def merge_heads(
 
 def log_sum_exp(logits: Float[Tensor, "M V"]) -> Float[Tensor, " M"]:
     """The logarithm of the sum of the exponentials of each row, in float32. Rows may have gaps between them."""
-    sums = torch.empty(len(logits))
+    sums = new_floats(len(logits))
     call(_name("log_sum_exp", logits), logits, logits.stride(0), sums, *logits.shape)
     return sums
 
@@ -126,7 +126,7 @@ def residual_norm(
     """``LayerNorm(states + dropout(update))`` for float32 ``states`` and an ``update`` in float32 or bfloat16."""
     length, width = states.shape
     output = torch.empty_like(states)
-    kept = NormedSum(torch.empty_like(states), torch.empty(length), torch.empty(length))
+    kept = NormedSum(torch.empty_like(states), new_floats(length), new_floats(length))
     call(
         *(_name("residual_norm", update), states, update, weight, bias, kept.sums, output, kept.means, kept.inverses),
         *(length, width, eps, *_drop_arguments(mask)),
@@ -145,7 +145,7 @@ def residual_norm_backward(
     length, width = gradient.shape
     gradient = gradient.contiguous()
     to_states, to_update = torch.empty_like(gradient), torch.empty_like(gradient, dtype=dtype)
-    partial = torch.empty(2, -(-length // _BLOCK), width)
+    partial = new_floats(2, -(-length // _BLOCK), width)
     call(
         *(
             _name("residual_norm_backward", to_update),

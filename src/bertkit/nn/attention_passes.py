@@ -184,7 +184,7 @@ def _backward(
         dropped = kept
         to_scores = fused_training.softmax_dropout_backward_(to_probabilities, probabilities, dropped)
     else:
-        # Dropout is applied again, so that no second (P, Q, T) tensor of floats is kept for this pass.
+        # Without the compiled passes dropout is applied again, and its mask of 16 bits is kept, not a second result.
         dropped = _apply_dropout(probabilities, kept)
         if kept is not None:
             drop_(to_probabilities, kept)

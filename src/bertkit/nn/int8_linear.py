@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -80,6 +80,7 @@ class Int8Linear(nn.Module):
         self.scale = (_find_largest(smoothed) / 127).clamp(min=1e-12)
         rounded = (smoothed / self.scale[:, None]).round()
         self.weight = torch.ops.onednn.qlinear_prepack(rounded.to(torch.int8), None)
+        self.weight_zeros = torch.zeros(len(rounded), dtype=torch.int32)
         self.input_factor = 1 / factor
         self.shift, self.zero, self.levels = (_GELU_MINIMUM, 0, 255.0) if inputs.after_activation else (0.0, 128, 127.0)
         # The shift of the inputs is a constant of each output, which the bias takes away again.
@@ -95,7 +96,7 @@ class Int8Linear(nn.Module):
         """Each token independently, plus ``residual``, in float32."""
         assert residual is None or isinstance(self.activation, nn.Identity), "see LinearMaker"
         integers, steps = self._quantize(states)
-        product = _multiply(integers, self.zero, self.weight, self.scale)
+        product = _multiply(integers, self.zero, self.weight, self.scale, self.weight_zeros)
         if is_compiled():
             output: Tensor = dequantize_(product, steps, self.bias, residual, gelu=self.is_gelu)
             return output if self.is_gelu else self.activation(output)
@@ -122,10 +123,10 @@ class Int8Linear(nn.Module):
 
 
 def _find_largest(weight: Float[Tensor, "M K"]) -> Float[Tensor, " M"]:
-    """The largest number of each output that 127 stands for: a weight, or the sum of two where products saturate.
+    """What 127 stands for in each output: its largest weight, or the largest sum of two where products saturate.
 
-    127 and the rounding of two weights make 128, and 255 * 128 fits into 16 bits. Sums of neighbours with the same sign
-    are 1.2 times as large as the largest weight (MiniLM), so this costs a quarter of a bit, and 7 bits a whole one.
+    Rounding makes at most 128 of such a sum, and 255 * 128 fits into 16 bits. The largest sum of neighbours with the
+    same sign is 1.2 times the largest weight (MiniLM): this costs a quarter of a bit, where 7 bits would cost one.
     """
     largest = weight.abs().amax(dim=1)
     if not _pairs_saturate():
@@ -140,14 +141,18 @@ def _find_largest(weight: Float[Tensor, "M K"]) -> Float[Tensor, " M"]:
 def _pairs_saturate() -> bool:
     """Whether the processor adds the products of two neighbouring inputs in 16 bits, as x86 does without VNNI."""
     inputs, weight = torch.full((16, 64), 255, dtype=torch.uint8), torch.full((16, 64), 127, dtype=torch.int8)
-    sums = _multiply(inputs, 0, torch.ops.onednn.qlinear_prepack(weight, None), torch.ones(16))
-    return bool((sums != 64 * 255 * 127).any())
+    packed = torch.ops.onednn.qlinear_prepack(weight, None)
+    scale, zeros = torch.ones(16, dtype=torch.float32), torch.zeros(16, dtype=torch.int32)
+    sums = [_multiply(inputs[:rows], 0, packed, scale, zeros) for rows in (1, 16)]
+    return any(bool((each != 64 * 255 * 127).any()) for each in sums)
 
 
-def _multiply(inputs: UInt8[Tensor, "N K"], zero: int, weight: Tensor, scale: Float[Tensor, " M"]) -> Tensor:
-    """``(inputs - zero) weight^T * scale`` in float32, for a weight that is prepacked."""
+def _multiply(
+    inputs: UInt8[Tensor, "N K"], zero: int, weight: Tensor, scale: Float[Tensor, " M"], zeros: Int[Tensor, " M"]
+) -> Float[Tensor, "N M"]:
+    """``(inputs - zero) weight^T * scale`` in float32, for a weight that is prepacked and whose ``zeros`` are 0."""
     product: Tensor = torch.ops.onednn.qlinear_pointwise(
-        inputs, 1.0, zero, weight, scale, torch.zeros(len(scale), dtype=torch.int32),
+        inputs, 1.0, zero, weight, scale, zeros,
         None, 1.0, 0, torch.float32, "none", [], "",
     )  # fmt: skip
     return product

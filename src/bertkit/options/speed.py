@@ -21,7 +21,7 @@ PreparationPeer = Literal["tokenizers", "datasets"]
 class BenchInferenceOptions(JobOptions):
     """Measure vectors of texts per second in every precision, also those of other libraries.
 
-    OMP_NUM_THREADS sets the threads.
+    bfloat16 is left out where the processor has to emulate it. OMP_NUM_THREADS sets the threads.
     """
 
     model: ModelPath = field(kw_only=False)
@@ -40,8 +40,8 @@ class BenchInferenceOptions(JobOptions):
 class BenchPretrainOptions(JobOptions):
     """Measure the speed of pre-training steps in float32 and bfloat16 on the CPU, also that of Hugging Face.
 
-    A step is forward, backward and update of a BERT with MLM and NSP on random tokens. OMP_NUM_THREADS sets the
-    threads.
+    A step is forward, backward and update of a BERT with MLM and NSP on random tokens. bfloat16 is left out where the
+    processor has to emulate it. OMP_NUM_THREADS sets the threads.
     """
 
     size: str = "mini"
@@ -62,7 +62,8 @@ class BenchPretrainOptions(JobOptions):
 class BenchFinetuneOptions(JobOptions):
     """Measure the speed of fine-tuning steps in float32 and bfloat16 on the CPU, also that of Hugging Face.
 
-    All systems train on the same examples in batches of random lengths. OMP_NUM_THREADS sets the threads.
+    All systems train on the same examples in batches of random lengths. bfloat16 is left out where the processor has
+    to emulate it. OMP_NUM_THREADS sets the threads.
     """
 
     task: Annotated[str | Path | TaskValue | DataTable, Input("task")] = field(kw_only=False)

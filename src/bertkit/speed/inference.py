@@ -39,7 +39,7 @@ class VectorSpeed:
 
 @dataclass(frozen=True, slots=True)
 class InferenceSpeed:
-    """The result of ``bench inference``; ``left_out`` has the reason for each peer that did not run."""
+    """The result of ``bench inference``; ``left_out`` is that of ``SpeedComparison``."""
 
     processor: str
     threads: int

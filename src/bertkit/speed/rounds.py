@@ -32,6 +32,8 @@ System = TypeVar("System")
 Peer = TypeVar("Peer", bound=str)
 
 _WARM_UP = 3
+_LEAST_RATIO = 0.5
+"""bfloat16 is measured from this share of the speed of float32 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,8 @@ class SystemSpeed:
 
 @dataclass(frozen=True, slots=True)
 class SpeedComparison:
-    """The speeds of several systems in ``unit`` per second; ``left_out`` has the reason for each peer that did not run.
+    """The speeds of several systems in ``unit`` per second; ``left_out`` has the reason for each peer that did not
+    run, and for bfloat16 where the processor has to emulate it.
 
     ``work`` says what was measured, and ``notes`` what else is known about it.
     """
@@ -90,15 +93,16 @@ class StepTimer:
 
 
 def choose_formats(say: Callable[[str], None]) -> tuple[tuple[Precision, ...], dict[str, str]]:
-    """The number formats to measure, and why bfloat16 is left out: without it a round takes minutes.
+    """The number formats to measure, and why bfloat16 is left out if it is.
 
-    Without AVX-512 a product in bfloat16 has a fifth of the speed of float32, and nobody would train with it.
+    Without AVX-512 a product in bfloat16 has a tenth to a fifth of the speed of float32: nobody would train with it,
+    and a round would take ten minutes.
     """
     speeds = measure_matmul_speed(torch.device("cpu"))
     ratio = speeds["bfloat16"] / speeds["float32"]
-    if ratio >= 1:
+    if ratio >= _LEAST_RATIO:
         return get_args(Precision), {}
-    reason = f"bfloat16 is {ratio:.1f} times as fast as float32 on this processor."
+    reason = f"bfloat16 is {ratio:.2f} times as fast as float32 on this processor."
     say(f"left out: {reason}")
     return ("float32",), {"bfloat16": reason}
 
