@@ -1,4 +1,4 @@
-"""Linear layers for inference: parameters in one number format, and on a CPU in the layout of oneDNN.
+"""Linear layers for inference: parameters in one number format, on a CPU in the layout of oneDNN or of our products.
 
 Letters: N tokens, K inputs, M outputs.
 """
