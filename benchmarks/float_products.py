@@ -31,7 +31,7 @@ Product = Callable[[Tensor, int], Tensor]
 
 def products(weights: Sequence[Tensor]) -> dict[str, Product]:
     """Functions of states and the number of a weight."""
-    own = [float_products.pack(weight) for weight in weights]
+    own = [float_products.pack(weight.T) for weight in weights]
     prepacked = [torch.ops.mkldnn._reorder_linear_weight(weight) for weight in weights]
     return {
         "bertkit": lambda states, number: float_products.multiply(states, own[number]),

@@ -79,7 +79,7 @@ def test_a_comparison_without_the_peer_has_both_precisions_and_says_why(monkeypa
 
 
 def test_bfloat16_is_left_out_where_the_processor_has_to_emulate_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "measure_matmul_speed", lambda _: {"float32": 50.0, "bfloat16": 10.0})
+    monkeypatch.setattr(rounds, "measure_bfloat16_speedup", lambda _: 0.2)
     said: list[str] = []
     options = BenchPretrainOptions(size="1/12/2", seq_length=13, batch_size=3, rounds=1, seconds=0)
     found = compare_pretraining(options, said.append)

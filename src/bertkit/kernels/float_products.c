@@ -19,9 +19,6 @@
 #define ROOM_OF_A (64 * 1024)   /* numbers of A that meet one panel after another: half of the L2 cache of a Zen 3 */
 #define UNROLLED static inline __attribute__((always_inline))
 
-static inline int64_t divide_up(int64_t number, int64_t divisor) { return (number + divisor - 1) / divisor; }
-static inline int64_t smaller(int64_t one, int64_t other) { return one < other ? one : other; }
-
 /* `weight` (columns, depth) as the panels of its transpose; the last one is filled up with 0. */
 void pack_floats(const float *weight, float *panels, int64_t columns, int64_t depth) {
 #pragma omp parallel for schedule(static)

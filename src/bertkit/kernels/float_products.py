@@ -28,11 +28,11 @@ class PackedFloats:
     columns: int
 
 
-def pack(weight: Float[Tensor, "N K"]) -> PackedFloats:
-    """The transpose of ``weight`` for ``multiply``; the passes must be compiled."""
-    columns, depth = weight.shape
+def pack(matrix: Float[Tensor, "K N"]) -> PackedFloats:
+    """``matrix`` for ``multiply``; a transposed view needs no copy. The passes must be compiled."""
+    depth, columns = matrix.shape
     panels = new_floats((columns + _MOST_COLUMNS - 1) * depth)
-    call("pack_floats", weight.float().contiguous(), panels, columns, depth)
+    call("pack_floats", matrix.T.float().contiguous(), panels, columns, depth)
     return PackedFloats(panels, depth, columns)
 
 

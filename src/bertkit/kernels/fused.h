@@ -29,6 +29,9 @@ typedef float vector __attribute__((vector_size(LANES * 4)));
 /* Memory for some numbers of `size` bytes, in whole lines of the cache. */
 static inline void *allocate(int64_t count, int64_t size) { return aligned_alloc(64, (count * size + 63) / 64 * 64); }
 
+static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 static inline float from_bits(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);

@@ -27,14 +27,15 @@ def choose_precision(device: torch.device) -> Precision:
     """bfloat16 where it is faster: on CUDA by capability, on a CPU measured once per process in about 0.2 s."""
     if device.type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
-    return "bfloat16" if _speedup(device) >= _MIN_SPEEDUP else "float32"
+    return "bfloat16" if measure_bfloat16_speedup(device) >= _MIN_SPEEDUP else "float32"
 
 
 def explain_precision(device: torch.device) -> str:
     """The reason for the result of ``choose_precision``, as a sentence for the user."""
     if device.type == "cuda":
         return f"this device has {'bfloat16' if choose_precision(device) == 'bfloat16' else 'no bfloat16'} in hardware"
-    return f"bfloat16 is {_speedup(device):.1f} times as fast as float32 here; it is used from {_MIN_SPEEDUP} times"
+    speedup = measure_bfloat16_speedup(device)
+    return f"bfloat16 is {speedup:.1f} times as fast as float32 here; it is used from {_MIN_SPEEDUP} times"
 
 
 @cache
@@ -70,7 +71,8 @@ def _make_product(device: torch.device, name: Precision) -> Callable[[], float]:
     return run
 
 
-def _speedup(device: torch.device) -> float:
+def measure_bfloat16_speedup(device: torch.device) -> float:
+    """How many times as fast as in float32 a product is in bfloat16."""
     speeds = measure_matmul_speed(device)
     return speeds["bfloat16"] / speeds["float32"]
 

@@ -6,7 +6,7 @@ Letters: N tokens, K inputs, M outputs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -99,12 +99,30 @@ class PackedLinear(nn.Module):
         return output
 
 
-class CompiledLinear(nn.Module):
-    """The same in float32 by our own product in C, with GELU and the sum applied in it."""
+class _Products(Protocol):
+    """A module of ``kernels`` that multiplies matrices."""
+
+    def pack(self, matrix: Float[Tensor, "K M"]) -> Any: ...
+
+    def multiply(
+        self,
+        left: Float[Tensor, "N K"],
+        right: Any,
+        bias: Float[Tensor, " M"] | None = None,
+        *,
+        residual: Float[Tensor, "N M"] | None = None,
+        gelu: bool = False,
+    ) -> Float[Tensor, "N M"]: ...
+
+
+class _OwnLinear(nn.Module):
+    """The same by one of our own products, with weights laid out for it, and GELU and the sum applied in it."""
+
+    products: ClassVar[_Products]
 
     def __init__(self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS) -> None:
         super().__init__()
-        self.weight = float_products.pack(linear.weight.detach()[rows])
+        self.weight = self.products.pack(linear.weight.detach()[rows].float().T)
         self.bias = linear.bias.detach()[rows].to(torch.float32, copy=True)
         self.is_gelu = activation == "gelu"
         self.activation = None if activation is None or self.is_gelu else ACTIVATIONS[activation]()
@@ -113,23 +131,17 @@ class CompiledLinear(nn.Module):
         self, states: Float[Tensor, "N K"], residual: Float[Tensor, "N M"] | None = None
     ) -> Float[Tensor, "N M"]:
         """Each token independently, plus ``residual``."""
-        output = float_products.multiply(states, self.weight, self.bias, residual=residual, gelu=self.is_gelu)
+        output = self.products.multiply(states, self.weight, self.bias, residual=residual, gelu=self.is_gelu)
         return output if self.activation is None else self.activation(output)
 
 
-class AmxLinear(nn.Module):
-    """The same in bfloat16 on AMX, with weights laid out for it, and GELU and the sum applied in the product."""
+class CompiledLinear(_OwnLinear):
+    """In float32."""
 
-    def __init__(self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS) -> None:
-        super().__init__()
-        self.weight = amx.pack(linear.weight.detach()[rows].float().T)
-        self.bias = linear.bias.detach()[rows].to(torch.float32, copy=True)
-        self.is_gelu = activation == "gelu"
-        self.activation = None if activation is None or self.is_gelu else ACTIVATIONS[activation]()
+    products: ClassVar[_Products] = float_products
 
-    def forward(
-        self, states: Float[Tensor, "N K"], residual: Float[Tensor, "N M"] | None = None
-    ) -> Float[Tensor, "N M"]:
-        """Each token independently, plus ``residual``."""
-        output = amx.multiply(states, self.weight, self.bias, residual=residual, gelu=self.is_gelu)
-        return output if self.activation is None else self.activation(output)
+
+class AmxLinear(_OwnLinear):
+    """In bfloat16 on AMX."""
+
+    products: ClassVar[_Products] = amx

@@ -13,7 +13,7 @@ from typing import TypeVar, get_args
 import torch
 
 from bertkit.errors import BertkitError
-from bertkit.machine.precision import Precision, measure_matmul_speed
+from bertkit.machine.precision import Precision, measure_bfloat16_speedup
 from bertkit.machine.processor import processor_name
 from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError
 
@@ -98,8 +98,7 @@ def choose_formats(say: Callable[[str], None]) -> tuple[tuple[Precision, ...], d
     Without AVX-512 a product in bfloat16 has a tenth to a fifth of the speed of float32: nobody would train with it,
     and a round would take ten minutes.
     """
-    speeds = measure_matmul_speed(torch.device("cpu"))
-    ratio = speeds["bfloat16"] / speeds["float32"]
+    ratio = measure_bfloat16_speedup(torch.device("cpu"))
     if ratio >= _LEAST_RATIO:
         return get_args(Precision), {}
     reason = f"bfloat16 is {ratio:.2f} times as fast as float32 on this processor."
