@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from bertkit.kernels import fused
-from bertkit.kernels.fused_inference import attend_rows, can_attend, dequantize_, layer_norm, quantize
+from bertkit.kernels.fused_inference import attend_rows, can_attend, layer_norm
 
 pytestmark = pytest.mark.skipif(not fused.is_compiled(), reason="no C compiler with OpenMP on this machine")
 
@@ -53,47 +53,3 @@ def test_layer_norm_equals_torchs(dtype: torch.dtype, tolerance: float) -> None:
     actual = layer_norm(states, weight, bias, 1e-12)
     assert actual.dtype == dtype
     torch.testing.assert_close(actual.float(), expected, rtol=tolerance, atol=tolerance)
-
-
-@pytest.mark.parametrize(("rows", "width"), [(1, 1), (3, 7), (5, 384)])
-def test_integers_and_steps_restore_the_states(rows: int, width: int) -> None:
-    states, factor = torch.randn(rows, width), 0.5 + torch.rand(width)
-    integers, steps = quantize(states, factor, None)
-    scaled = states * factor
-    torch.testing.assert_close(steps, scaled.abs().amax(dim=1) / 127)
-    restored = (integers.float() - 128) * steps[:, None]
-    assert ((restored - scaled).abs() <= 0.501 * steps[:, None]).all()
-
-
-def test_states_that_are_never_negative_have_all_256_levels() -> None:
-    states, shift = torch.rand(5, 99), torch.full((99,), 0.1)
-    integers, steps = quantize(states, torch.ones(99), shift)
-    torch.testing.assert_close(steps, (states + shift).amax(dim=1) / 255)
-    assert integers.max() == 255
-    assert ((integers.float() * steps[:, None] - states - shift).abs() <= 0.501 * steps[:, None]).all()
-
-
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-@pytest.mark.parametrize("shift", [None, torch.zeros(5)])
-def test_a_row_that_is_not_finite_has_no_step(bad: float, shift: torch.Tensor | None) -> None:
-    states = torch.rand(3, 5)
-    states[1, 2] = bad
-    _, steps = quantize(states, torch.ones(5), shift)
-    assert steps.isnan().tolist() == [False, True, False]
-
-
-def test_a_row_of_zeros_has_no_division_by_zero() -> None:
-    integers, steps = quantize(torch.zeros(2, 5), torch.ones(5), None)
-    assert (integers == 128).all()
-    assert (steps > 0).all()
-
-
-@pytest.mark.parametrize(("gelu", "with_residual"), [(False, False), (True, False), (False, True)])
-def test_products_are_scaled_and_activated_as_by_torch(gelu: bool, with_residual: bool) -> None:
-    product, steps, bias = 9 * torch.randn(5, 37), torch.rand(5), torch.randn(37)
-    residual = torch.randn(37, 5).T if with_residual else None
-    expected = product * steps[:, None] + bias
-    expected = F.gelu(expected) if gelu else expected
-    expected = expected if residual is None else expected + residual
-    assert dequantize_(product, steps, bias, residual, gelu=gelu) is product
-    torch.testing.assert_close(product, expected, rtol=1e-5, atol=1e-5)

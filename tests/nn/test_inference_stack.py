@@ -14,7 +14,7 @@ from bertkit.encoders import gpt, modernbert, roberta
 from bertkit.kernels.fused import is_compiled
 from bertkit.nn.inference_linear import AmxLinear, CompiledLinear, PackedLinear, PlainLinear, can_pack
 from bertkit.nn.inference_stack import InferenceStack, RowGroups, is_supported
-from bertkit.nn.int8_linear import Int8Maker, calibrate
+from bertkit.nn.int8_linear import Int8Linear, Int8Maker, PackedInt8Linear, calibrate
 from bertkit.nn.stack import BlockStack
 
 Make = Callable[[BlockStack], InferenceStack]
@@ -41,10 +41,18 @@ def on_amx(stack: BlockStack) -> InferenceStack:
     return InferenceStack(stack, AmxLinear, dtype=torch.bfloat16)
 
 
+def compiled_int8(stack: BlockStack) -> InferenceStack:
+    return make_int8(stack, Int8Linear)
+
+
+def packed_int8(stack: BlockStack) -> InferenceStack:
+    return make_int8(stack, PackedInt8Linear)
+
+
 @torch.no_grad()
-def int8(stack: BlockStack) -> InferenceStack:
+def make_int8(stack: BlockStack, layer: type[Int8Linear] | type[PackedInt8Linear]) -> InferenceStack:
     states = torch.randn(8, 11, H, generator=torch.Generator().manual_seed(0))
-    return InferenceStack(stack, Int8Maker(calibrate(stack, states)), dtype=torch.float32)
+    return InferenceStack(stack, Int8Maker(layer, calibrate(stack, states)), dtype=torch.float32)
 
 
 needs_packing = pytest.mark.skipif(not can_pack(torch.float32), reason="this PyTorch has no oneDNN")
@@ -55,7 +63,8 @@ ALL = [
     pytest.param(compiled, 1e-5, id="compiled", marks=needs_compiler),
     pytest.param(bfloat16, 0.1, id="bfloat16"),
     pytest.param(on_amx, 0.1, id="AMX", marks=needs_amx),
-    pytest.param(int8, 0.15, id="int8", marks=needs_packing),
+    pytest.param(packed_int8, 0.15, id="packed-int8", marks=needs_packing),
+    pytest.param(compiled_int8, 0.15, id="compiled-int8", marks=needs_compiler),
 ]
 
 

@@ -1,9 +1,9 @@
 """Models made ready for predictions, with the fastest backend of this machine.
 
 A backend computes the products of the network: PyTorch's own products, oneDNN's with weights in its own layout, or our
-own, compiled in float32 and on AMX in bfloat16. The precision that the user allows and the processor decide which
-backends are possible. If there are several, one block of the model's size is timed with each, once per machine, for a
-text alone and for a batch; the fastest is remembered in a file.
+own, compiled in float32 and int8 and on AMX in bfloat16. The precision that the user allows and the processor decide
+which backends are possible. If there are several, one block of the model's size is timed with each, once per machine,
+for a text alone and for a batch; the fastest is remembered in a file.
 
 BERT and RoBERTa on a CPU have these backends. Other encoders, and any encoder on a GPU, run as in training.
 """
@@ -31,7 +31,7 @@ from bertkit.machine.precision import Precision, choose_precision
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.inference_linear import AmxLinear, CompiledLinear, LinearMaker, PackedLinear, PlainLinear, can_pack
 from bertkit.nn.inference_stack import InferenceStack, is_supported
-from bertkit.nn.int8_linear import Int8Maker, calibrate
+from bertkit.nn.int8_linear import Int8Linear, Int8Maker, PackedInt8Linear, calibrate
 from bertkit.nn.stack import BlockStack
 from bertkit.options.job import InferencePrecision
 
@@ -41,12 +41,12 @@ ResolvedPrecision = Literal["float32", "bfloat16", "int8"]
 BACKENDS: Mapping[ResolvedPrecision, tuple[Backend, ...]] = {
     "float32": ("PyTorch", "oneDNN", "compiled"),
     "bfloat16": ("PyTorch", "oneDNN", "AMX"),
-    "int8": ("oneDNN",),
+    "int8": ("oneDNN", "compiled"),
 }
 
 
 def possible_backends(precision: ResolvedPrecision) -> tuple[Backend, ...]:
-    """The backends of this machine and of this PyTorch; none for int8 if it has no oneDNN."""
+    """The backends of this machine and of this PyTorch; none for int8 without a compiler and oneDNN."""
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
     possible: Mapping[Backend, bool] = {
         "PyTorch": True,
@@ -94,7 +94,7 @@ class Runtime:
         precisions = BACKENDS if precision == "auto" else (precision,)
         candidates = {f"{name} {each}": Runtime(name, each) for name in precisions for each in possible_backends(name)}
         if not candidates:
-            raise usage_error("precision int8 needs a PyTorch with oneDNN: use float32 or bfloat16.")
+            raise usage_error("int8 needs a C compiler (cc) or a PyTorch with oneDNN: use float32 or bfloat16.")
         if len(candidates) == 1:
             return next(iter(candidates.values()))
         cache = cache or BackendCache.of_user()
@@ -140,7 +140,8 @@ class Runtime:
     def convert(self, stack: nn.Module, calibration: Callable[[], Float[Tensor, "B T H"]]) -> InferenceStack:
         """The blocks of ``stack`` with this backend; the range of 8-bit integers is measured on ``calibration()``."""
         if self.precision == "int8":
-            return InferenceStack(stack, Int8Maker(calibrate(stack, calibration())), dtype=torch.float32)
+            layer = Int8Linear if self.backend == "compiled" else PackedInt8Linear
+            return InferenceStack(stack, Int8Maker(layer, calibrate(stack, calibration())), dtype=torch.float32)
         dtype = torch.bfloat16 if self.precision == "bfloat16" else torch.float32
         makers: Mapping[Backend | None, LinearMaker] = {
             "AMX": AmxLinear,

@@ -13,10 +13,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.kernels.fused import call, new_floats
-
-_MOST_COLUMNS = 48
-"""Columns of a panel of the widest processors: ``WIDTH`` of float_products.c."""
+from bertkit.kernels.fused import MOST_COLUMNS, call, new_floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +28,7 @@ class PackedFloats:
 def pack(matrix: Float[Tensor, "K N"]) -> PackedFloats:
     """``matrix`` for ``multiply``; a transposed view needs no copy. The passes must be compiled."""
     depth, columns = matrix.shape
-    panels = new_floats((columns + _MOST_COLUMNS - 1) * depth)
+    panels = new_floats((columns + MOST_COLUMNS - 1) * depth)
     call("pack_floats", matrix.T.float().contiguous(), panels, columns, depth)
     return PackedFloats(panels, depth, columns)
 

@@ -16,7 +16,7 @@
 
 typedef uint16_t bf16;
 
-/* The vectors of the processor. Attention with wider ones, which the compiler has to divide, takes 3.5 to 4.7 times as long. */
+/* The vectors of the processor. Attention with wider ones, which are divided, takes 3.5 to 4.7 times as long. */
 #if defined(__AVX512F__)
 #define LANES 16
 #elif defined(__AVX__)
@@ -25,6 +25,8 @@ typedef uint16_t bf16;
 #define LANES 4
 #endif
 typedef float vector __attribute__((vector_size(LANES * 4)));
+
+#define FEW 20000 /* entries; so few are computed by one thread, because starting a second one takes as long */
 
 /* Memory for some numbers of `size` bytes, in whole lines of the cache. */
 static inline void *allocate(int64_t count, int64_t size) { return aligned_alloc(64, (count * size + 63) / 64 * 64); }

@@ -5,8 +5,8 @@ products are fast (AMX), these sweeps are most of a step, and the products thems
 processor. The C compiler of the machine (``cc``) compiles the C files of this folder once, in three seconds, into the
 user's cache folder. Without a compiler torch computes the same: dropout masks are equal, results differ by rounding.
 
-``fused_training.py``, ``fused_inference.py``, ``float_products.py``, ``amx.py`` and ``amx_attention.py`` call the
-functions; this module compiles and loads them.
+``fused_training.py``, ``fused_inference.py``, ``float_products.py``, ``int8_products.py``, ``amx.py`` and
+``amx_attention.py`` call the functions; this module compiles and loads them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ from bertkit.storage.atomic import make_folder, write_file
 from bertkit.storage.user_cache import user_cache
 
 _FOLDER = Path(__file__).parent
-_HEADERS = ("fused.h", "fused_training.h", "amx.h")
-_SOURCES = ("fused_training.c", "fused_inference.c", "float_products.c", "amx_products.c", "amx_attention.c")
+_HEADERS = ("fused.h", "fused_training.h", "products.h", "amx.h")
+_SOURCES = (
+    *("fused_training.c", "fused_inference.c", "float_products.c", "int8_products.c"),
+    *("amx_products.c", "amx_attention.c"),
+)
 _FLAGS = (
     "-O3",
     "-march=native",
@@ -49,6 +52,9 @@ _MOST_SECONDS = 60
 _POINTER, _LONG, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 FORMATS = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 """The number formats of the passes."""
+
+MOST_COLUMNS = 48
+"""Columns of a panel of the widest processors: ``WIDTH`` of products.h."""
 
 _FACTOR = (_POINTER, _INT, _INT, _LONG)
 _DROP = (_INT, _LONG, _INT, _FLOAT)
@@ -72,6 +78,8 @@ _SIGNATURES = {f"{name}_{each}": types for name, types in _OF_TRAINING.items() f
     "dequantize": (*[_POINTER] * 4, _INT, _LONG, _LONG),
     "pack_floats": (_POINTER, _POINTER, _LONG, _LONG),
     "multiply_floats": (_POINTER, _LONG, *[_POINTER] * 3, _INT, _POINTER, *[_LONG] * 3),
+    "pack_int8": (_POINTER, _POINTER, _LONG, _LONG),
+    "multiply_int8": (_POINTER, _LONG, *[_POINTER] * 7, _INT, _POINTER, *[_LONG] * 3),
     "request_amx": (_POINTER,),
     "pack": (_POINTER, _INT, _INT, _LONG, _LONG, _LONG, _POINTER),
     "attend_heads": (*[_POINTER] * 4, *[_LONG] * 8, _POINTER, *[_LONG] * 3, _POINTER, _POINTER, _LONG, _INT, _FLOAT),

@@ -1,11 +1,10 @@
-/* Passes of inference on a CPU: attention of short texts, and what surrounds a product of 8-bit integers.
+/* Passes of inference on a CPU: attention of short texts, and LayerNorm.
 
    kernels/fused_inference.py calls them. Every text and token is computed alone, so no result depends on the number of
    threads or on the other texts of a batch. */
 
 #include "fused.h"
 
-#define FEW 20000 /* entries; so few are computed by one thread, because starting a second one takes as long */
 #define AT_A_TIME 4 /* keys, or entries of values, that are multiplied by the same loaded numbers */
 
 static inline void load(const void *numbers, int is_bf16, int64_t offset, int64_t count, float *restrict to) {
@@ -129,71 +128,5 @@ void layer_norm(const void *states, const float *weight, const float *bias, void
             store(state, is_bf16, row * width, width, out);
         }
         free(state);
-    }
-}
-
-/* Each row, times `factor` and plus `shift`, as integers from 0 to 255, and their step. With `shift` they span 0 to the
-   highest entry; without it (NULL) minus to plus the largest magnitude, and 128 is 0. The step of a row with an entry
-   that is not finite is NaN. */
-void quantize(const float *states, const float *factor, const float *shift, uint8_t *integers, float *steps,
-              int64_t rows, int64_t width) {
-#pragma omp parallel if (rows * width > FEW)
-    {
-        float *scaled = malloc(width * sizeof(float));
-#pragma omp for schedule(static)
-        for (int64_t row = 0; row < rows; row++) {
-            const float *state = states + row * width;
-            float largest = 1e-12f, flaw = 0; /* NaN if an entry is not finite */
-            if (shift) {
-#pragma omp simd reduction(max : largest) reduction(+ : flaw)
-                for (int64_t i = 0; i < width; i++) {
-                    float each = state[i] * factor[i] + shift[i];
-                    scaled[i] = each;
-                    largest = each > largest ? each : largest;
-                    flaw += each * 0.0f;
-                }
-            } else {
-#pragma omp simd reduction(max : largest) reduction(+ : flaw)
-                for (int64_t i = 0; i < width; i++) {
-                    float each = state[i] * factor[i], size = fabsf(each);
-                    scaled[i] = each;
-                    largest = size > largest ? size : largest;
-                    flaw += each * 0.0f;
-                }
-            }
-            float step = largest / (shift ? 255.0f : 127.0f) + flaw, inverse = flaw == 0 ? 1.0f / step : 0.0f;
-            int32_t zero = shift ? 0 : 128;
-            uint8_t *to = integers + row * width;
-#pragma omp simd
-            for (int64_t i = 0; i < width; i++) {
-                int32_t each = (int32_t)rintf(flaw == 0 ? scaled[i] * inverse : 0.0f) + zero;
-                to[i] = each < 0 ? 0 : each > 255 ? 255 : each;
-            }
-            steps[row] = step;
-        }
-        free(scaled);
-    }
-}
-
-/* `product` becomes product * step + bias, or with `gelu` the erf GELU of that, or with a `residual` plus that. */
-void dequantize(float *product, const float *steps, const float *bias, const float *residual, int gelu, int64_t rows,
-                int64_t width) {
-#pragma omp parallel for schedule(static) if (rows * width > FEW)
-    for (int64_t row = 0; row < rows; row++) {
-        float *to = product + row * width, step = steps[row];
-        const float *added = residual ? residual + row * width : NULL;
-        if (gelu) {
-#pragma omp simd
-            for (int64_t i = 0; i < width; i++) {
-                float x = to[i] * step + bias[i];
-                to[i] = x * normal_share(x);
-            }
-        } else if (added) {
-#pragma omp simd
-            for (int64_t i = 0; i < width; i++) to[i] = to[i] * step + bias[i] + added[i];
-        } else {
-#pragma omp simd
-            for (int64_t i = 0; i < width; i++) to[i] = to[i] * step + bias[i];
-        }
     }
 }

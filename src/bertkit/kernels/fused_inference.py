@@ -1,15 +1,15 @@
 """The compiled passes of inference (``fused_inference.c``).
 
-Letters: N tokens, K inputs, M outputs; of attention: N queries of all texts, L tokens of all texts, H hidden width.
+Letters: N queries of all texts, or tokens, L tokens of all texts, H hidden width.
 """
 
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from bertkit.kernels.fused import FORMATS, call, is_compiled, new_floats
+from bertkit.kernels.fused import FORMATS, call, is_compiled
 
 _LONGEST = 48
 """Tokens of the longest text for ``attend_rows``. Heads 32 wide take 0.42 times as long as with torch for 25 tokens and
@@ -53,30 +53,3 @@ def layer_norm(
     out = torch.empty_like(states)
     call("layer_norm", states, weight, bias, out, int(states.dtype == torch.bfloat16), *states.shape, eps)
     return out
-
-
-def quantize(
-    states: Float[Tensor, "N K"], factor: Float[Tensor, " K"], shift: Float[Tensor, " K"] | None
-) -> tuple[UInt8[Tensor, "N K"], Float[Tensor, " N"]]:
-    """``states * factor + shift`` as integers, and the step from one integer to the next, per token.
-
-    With a ``shift`` integers go from 0 to 255, and nothing may be negative; without it 128 is zero.
-    """
-    states = states.contiguous()
-    integers, steps = torch.empty_like(states, dtype=torch.uint8), new_floats(len(states))
-    call("quantize", states, factor, shift, integers, steps, *states.shape)
-    return integers, steps
-
-
-def dequantize_(
-    product: Float[Tensor, "N M"],
-    steps: Float[Tensor, " N"],
-    bias: Float[Tensor, " M"],
-    residual: Float[Tensor, "N M"] | None,
-    *,
-    gelu: bool,
-) -> Float[Tensor, "N M"]:
-    """``product * step + bias`` in place, then its erf GELU or plus ``residual``, which exclude one another."""
-    residual = None if residual is None else residual.contiguous()
-    call("dequantize", product, steps, bias, residual, int(gelu), *product.shape)
-    return product

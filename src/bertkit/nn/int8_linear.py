@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cache
 
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float, Int, Int8, UInt8
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from bertkit.kernels import int8_products
 from bertkit.kernels.fused import is_compiled
-from bertkit.kernels.fused_inference import dequantize_, quantize
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.inference_linear import ALL_ROWS, Activation
@@ -55,38 +55,77 @@ def calibrate(stack: nn.Module, states: Float[Tensor, "B T H"]) -> Mapping[nn.Li
     return ranges
 
 
-class Int8Linear(nn.Module):
-    """A linear layer with weights and inputs rounded to 8-bit integers, and sums in 32-bit integers.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rounded:
+    """A layer with weights rounded to 8-bit integers, and how its inputs are rounded.
 
     Weights have one scale per output, and inputs one per token, so that the result for a token does not depend on the
-    other tokens of the batch. ``inputs`` is their range in a calibration: large inputs are
-    divided by a factor and their weights multiplied by it, so that both lose equally by rounding (SmoothQuant, Xiao et
-    al., arXiv 2211.10438, equation 4).
+    other tokens of the batch. Large inputs are divided by a factor and their weights multiplied by it, so that both
+    lose equally by rounding (SmoothQuant, Xiao et al., arXiv 2211.10438, equation 4).
     """
 
-    def __init__(
-        self,
-        linear: nn.Linear,
-        activation: Activation = None,
-        *,
-        rows: slice = ALL_ROWS,
-        inputs: InputRange,
-    ) -> None:
-        super().__init__()
-        weight = linear.weight.detach()[rows].float()
+    weight: Int8[Tensor, "M K"]
+    scale: Float[Tensor, " M"]
+    bias: Float[Tensor, " M"]
+    factor: Float[Tensor, " K"]
+    shift: Float[Tensor, " K"] | None
+    """Added to inputs that are the output of an activation, before they are rounded to 0 to 255."""
+
+    @staticmethod
+    def of(linear: nn.Linear, rows: slice, inputs: InputRange, *, in_pairs: bool) -> _Rounded:
+        """The ``rows`` of ``linear``; ``inputs`` is their range in a calibration. For ``in_pairs`` see
+        ``_find_largest``."""
+        weight, bias = linear.weight.detach()[rows].float(), linear.bias.detach()[rows].float()
         largest = weight.abs().amax(dim=0)
         factor = inputs.highest.clamp(min=1e-3) ** _SMOOTHING / largest.clamp(min=1e-4) ** (1 - _SMOOTHING)
         smoothed = weight * factor
-        self.scale = (_find_largest(smoothed) / 127).clamp(min=1e-12)
-        rounded = (smoothed / self.scale[:, None]).round()
-        self.weight = torch.ops.onednn.qlinear_prepack(rounded.to(torch.int8), None)
-        self.weight_zeros = torch.zeros(len(rounded), dtype=torch.int32)
-        self.input_factor = 1 / factor
-        self.shift, self.zero, self.levels = (_GELU_MINIMUM, 0, 255.0) if inputs.after_activation else (0.0, 128, 127.0)
+        scale = (_find_largest(smoothed, in_pairs=in_pairs) / 127).clamp(min=1e-12)
+        rounded = (smoothed / scale[:, None]).round()
+        if not inputs.after_activation:
+            return _Rounded(rounded.to(torch.int8), scale, bias.clone(), 1 / factor, None)
         # The shift of the inputs is a constant of each output, which the bias takes away again.
-        taken = self.shift * (rounded * self.scale[:, None] * self.input_factor).sum(dim=1)
-        self.bias = linear.bias.detach()[rows].float() - taken
-        self.input_shift = self.shift * self.input_factor
+        taken = _GELU_MINIMUM * (rounded * scale[:, None] / factor).sum(dim=1)
+        return _Rounded(rounded.to(torch.int8), scale, bias - taken, 1 / factor, _GELU_MINIMUM / factor)
+
+
+class Int8Linear(nn.Module):
+    """A linear layer of rounded weights and inputs, and sums in 32-bit integers, by our own products."""
+
+    def __init__(
+        self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS, inputs: InputRange
+    ) -> None:
+        super().__init__()
+        self.rounded = _Rounded.of(linear, rows, inputs, in_pairs=int8_products.pairs_saturate())
+        self.weight = int8_products.pack(self.rounded.weight)
+        self.is_gelu = activation == "gelu"
+        self.activation = None if activation is None or self.is_gelu else ACTIVATIONS[activation]()
+
+    def forward(
+        self, states: Float[Tensor, "N K"], residual: Float[Tensor, "N M"] | None = None
+    ) -> Float[Tensor, "N M"]:
+        """Each token independently, plus ``residual``, in float32."""
+        rounded = self.rounded
+        output = int8_products.multiply(
+            *(states, self.weight, rounded.scale, rounded.bias),
+            factor=rounded.factor,
+            shift=rounded.shift,
+            residual=residual,
+            gelu=self.is_gelu,
+        )
+        return output if self.activation is None else self.activation(output)
+
+
+class PackedInt8Linear(nn.Module):
+    """The same by oneDNN, which has products for AMX."""
+
+    def __init__(
+        self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS, inputs: InputRange
+    ) -> None:
+        super().__init__()
+        self.rounded = _Rounded.of(linear, rows, inputs, in_pairs=_onednn_saturates())
+        self.weight = torch.ops.onednn.qlinear_prepack(self.rounded.weight, None)
+        self.weight_zeros = torch.zeros(len(self.rounded.weight), dtype=torch.int32)
+        self.zero, self.levels = (128, 127.0) if self.rounded.shift is None else (0, 255.0)
         self.activation = nn.Identity() if activation is None else ACTIVATIONS[activation]()
         self.is_gelu = activation == "gelu"  # the compiled pass applies it
 
@@ -96,23 +135,25 @@ class Int8Linear(nn.Module):
         """Each token independently, plus ``residual``, in float32."""
         assert residual is None or isinstance(self.activation, nn.Identity), "see LinearMaker"
         integers, steps = self._quantize(states)
-        product = _multiply(integers, self.zero, self.weight, self.scale, self.weight_zeros)
+        bias = self.rounded.bias
+        product = _multiply(integers, self.zero, self.weight, self.rounded.scale, self.weight_zeros)
         if is_compiled():
-            output: Tensor = dequantize_(product, steps, self.bias, residual, gelu=self.is_gelu)
+            output: Tensor = int8_products.dequantize_(product, steps, bias, residual, gelu=self.is_gelu)
             return output if self.is_gelu else self.activation(output)
-        output = self.activation(torch.addcmul(self.bias, product, steps[:, None]))
+        output = self.activation(torch.addcmul(bias, product, steps[:, None]))
         return output if residual is None else output.add_(residual)
 
     def _quantize(self, states: Float[Tensor, "N K"]) -> tuple[UInt8[Tensor, "N K"], Float[Tensor, " N"]]:
-        """The inputs as integers, and the step of each token, as ``fused_inference.quantize``."""
+        """The inputs as integers, and the step of each token, as ``int8_products.quantize``."""
+        factor, shift = self.rounded.factor, self.rounded.shift
         if is_compiled():
-            return quantize(states, self.input_factor, self.input_shift if self.shift else None)
+            return int8_products.quantize(states, factor, shift)
         # In place where it can be: new memory for each step took half of the time of a layer.
-        if self.shift:
-            scaled = torch.addcmul(self.input_shift, states, self.input_factor)
+        if shift is not None:
+            scaled = torch.addcmul(shift, states, factor)
             largest = scaled.amax(dim=1, keepdim=True)
         else:
-            scaled = states * self.input_factor
+            scaled = states * factor
             largest = torch.maximum(scaled.amax(dim=1, keepdim=True), -scaled.amin(dim=1, keepdim=True))
         steps = largest.clamp_(min=1e-12) / self.levels
         scaled.mul_(1 / steps)
@@ -122,14 +163,14 @@ class Int8Linear(nn.Module):
         return scaled.round_().to(torch.int8).bitwise_xor_(-128).view(torch.uint8), steps.squeeze(1)
 
 
-def _find_largest(weight: Float[Tensor, "M K"]) -> Float[Tensor, " M"]:
-    """What 127 stands for in each output: its largest weight, or the largest sum of two where products saturate.
+def _find_largest(weight: Float[Tensor, "M K"], *, in_pairs: bool) -> Float[Tensor, " M"]:
+    """What 127 stands for in each output: its largest weight, or for ``in_pairs`` the largest sum of two neighbours.
 
     Rounding makes at most 128 of such a sum, and 255 * 128 fits into 16 bits. The largest sum of neighbours with the
     same sign is 1.2 times the largest weight (MiniLM): this costs a quarter of a bit, where 7 bits would cost one.
     """
     largest = weight.abs().amax(dim=1)
-    if not _pairs_saturate():
+    if not in_pairs:
         return largest
     pairs = F.pad(weight, (0, weight.shape[1] % 2)).reshape(len(weight), -1, 2)
     for sign in (1, -1):
@@ -138,8 +179,8 @@ def _find_largest(weight: Float[Tensor, "M K"]) -> Float[Tensor, " M"]:
 
 
 @cache
-def _pairs_saturate() -> bool:
-    """Whether the processor adds the products of two neighbouring inputs in 16 bits, as x86 does without VNNI."""
+def _onednn_saturates() -> bool:
+    """As ``int8_products.pairs_saturate``, for the products of oneDNN."""
     inputs, weight = torch.full((16, 64), 255, dtype=torch.uint8), torch.full((16, 64), 127, dtype=torch.int8)
     packed = torch.ops.onednn.qlinear_prepack(weight, None)
     scale, zeros = torch.ones(16, dtype=torch.float32), torch.zeros(16, dtype=torch.int32)
@@ -160,10 +201,11 @@ def _multiply(
 
 @dataclass(frozen=True, slots=True)
 class Int8Maker:
-    """A ``LinearMaker`` of ``Int8Linear``, from the ranges that ``calibrate`` found."""
+    """A ``LinearMaker`` of layers of one type, from the ranges that ``calibrate`` found."""
 
+    layer: type[Int8Linear] | type[PackedInt8Linear]
     ranges: Mapping[nn.Linear, InputRange]
 
-    def __call__(self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS) -> Int8Linear:
+    def __call__(self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS) -> nn.Module:
         """The layer in 8-bit integers."""
-        return Int8Linear(linear, activation, rows=rows, inputs=self.ranges[linear])
+        return self.layer(linear, activation, rows=rows, inputs=self.ranges[linear])
