@@ -8,7 +8,7 @@ bin=.venv/bin
 "$bin/bertkit" bench pretrain --size base --batch-size 8 --against hf
 "$bin/python" benchmarks/scaling.py --size mini --batch 64
 "$bin/python" benchmarks/checkpoint_cost.py
-OMP_NUM_THREADS=1 "$bin/python" benchmarks/float_products.py
+OMP_NUM_THREADS=1 "$bin/python" benchmarks/products.py
 
 if [[ -z ${BERTKIT_DATA:-} ]]; then
     echo "The other benchmarks need real data: set BERTKIT_DATA to the folder that holds corpora/, glue/, squad/ and vocab/."
