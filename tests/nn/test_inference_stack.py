@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from functools import partial
 
@@ -12,8 +14,10 @@ from torch import nn
 
 from bertkit.encoders import gpt, modernbert, roberta
 from bertkit.kernels.fused import is_compiled
+from bertkit.kernels.fused_inference import CompiledBlock
+from bertkit.nn.block import PostNormBlock
 from bertkit.nn.inference_linear import AmxLinear, CompiledLinear, PackedLinear, PlainLinear, can_pack
-from bertkit.nn.inference_stack import InferenceStack, RowGroups, is_supported
+from bertkit.nn.inference_stack import InferenceBlock, InferenceStack, RowGroups, is_supported
 from bertkit.nn.int8_linear import Int8Linear, Int8Maker, PackedInt8Linear, calibrate
 from bertkit.nn.stack import BlockStack
 
@@ -109,6 +113,73 @@ def test_hidden_states_are_those_of_every_block() -> None:
     assert torch.equal(found[-1], output)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one[MASK], other[MASK], rtol=0, atol=1e-5)
+
+
+@pytest.fixture
+def short_heads() -> BlockStack:
+    """Blocks whose heads are 4 wide, so that they can be compiled whole."""
+    stack = make_stack()
+    for block in blocks_of(stack):
+        block.attention.num_heads = H // 4
+    return stack
+
+
+def blocks_of(stack: BlockStack) -> list[PostNormBlock]:
+    return [each for each in stack if isinstance(each, PostNormBlock)]
+
+
+def compiled_blocks(stack: InferenceStack) -> list[CompiledBlock]:
+    blocks = [each for each in stack.blocks if isinstance(each, InferenceBlock)]
+    return [each._compiled for each in blocks if each._compiled is not None]
+
+
+@needs_compiler
+@pytest.mark.parametrize(("make", "tolerance"), [(compiled, 1e-5), (compiled_int8, 0.15)])
+def test_a_block_compiled_whole_has_the_bits_of_its_layers(
+    make: Make, tolerance: float, short_heads: BlockStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states, made = torch.randn(len(LENGTHS), T, H), make(short_heads)
+    found = run(made, states, MASK)
+    assert len(compiled_blocks(made)) == 3
+    monkeypatch.setattr(InferenceBlock, "_compile", lambda self, groups: None)
+    assert torch.equal(found, run(make(short_heads), states, MASK))
+    torch.testing.assert_close(found[MASK], run(short_heads, states, MASK)[MASK], rtol=0, atol=tolerance)
+
+
+@needs_compiler
+@pytest.mark.parametrize("make", [compiled, compiled_int8])
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda stack: pickle.loads(pickle.dumps(stack))])
+def test_a_copy_of_a_compiled_block_has_addresses_of_its_own(
+    make: Make, duplicate: Callable[[InferenceStack], InferenceStack], short_heads: BlockStack
+) -> None:
+    states, made = torch.randn(len(LENGTHS), T, H), make(short_heads)
+    before = run(made, states, MASK)
+    other = duplicate(made)
+    assert not compiled_blocks(other)
+    for parameter in made.parameters():
+        parameter.data.fill_(float("nan"))
+    assert run(made, states, MASK)[MASK].isnan().all()
+    assert torch.equal(run(other, states, MASK), before)
+
+
+@needs_compiler
+def test_other_blocks_are_computed_layer_by_layer(short_heads: BlockStack) -> None:
+    long, mask = torch.randn(1, 49, H), torch.ones(1, 49, dtype=torch.bool)
+    relu, tanh, uneven = (copy.deepcopy(short_heads) for _ in range(3))
+    for block in blocks_of(relu):
+        block.feed_forward.activation = nn.ReLU()
+    for block in blocks_of(tanh):
+        block.feed_forward.activation = nn.GELU(approximate="tanh")
+    for block in blocks_of(uneven):
+        block.attention_norm.eps = 0.1
+    for stack in (relu, tanh, uneven):
+        made, states = compiled(stack), torch.randn(len(LENGTHS), T, H)
+        torch.testing.assert_close(run(made, states, MASK)[MASK], run(stack, states, MASK)[MASK], rtol=0, atol=1e-5)
+        assert not compiled_blocks(made)
+    made = compiled(short_heads)
+    torch.testing.assert_close(run(made, long, mask), run(short_heads, long, mask), rtol=0, atol=1e-5)
+    assert not compiled_blocks(made)
+    assert run(made, long[:0], mask[:0]).shape == (0, 49, H)
 
 
 def test_rows_of_equal_length_are_one_group() -> None:

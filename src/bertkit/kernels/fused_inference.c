@@ -1,9 +1,9 @@
-/* Passes of inference on a CPU: attention of short texts, and LayerNorm.
+/* Passes of inference on a CPU: attention of short texts, LayerNorm, and a whole block of BERT.
 
    kernels/fused_inference.py calls them. Every text and token is computed alone, so no result depends on the number of
    threads or on the other texts of a batch. */
 
-#include "fused.h"
+#include "products.h"
 
 #define AT_A_TIME 4 /* keys, or entries of values, that are multiplied by the same loaded numbers */
 
@@ -129,4 +129,52 @@ void layer_norm(const void *states, const float *weight, const float *bias, void
         }
         free(state);
     }
+}
+
+/* A linear layer, in float32 or in 8-bit integers. */
+typedef struct {
+    const void *panels;
+    const float *bias;
+    const int32_t *column_sums; /* this and what follows are NULL in float32 */
+    const float *scale, *factor, *shift;
+    int64_t columns, depth;
+} Layer;
+
+/* What kernels/fused_inference.py writes into a list of 64-bit integers. */
+typedef struct {
+    Layer qkv, output, inner, outer;
+    const float *attention_weight, *attention_bias, *feed_forward_weight, *feed_forward_bias; /* of LayerNorm */
+    int64_t heads;
+} Block;
+
+static void apply(const Layer *layer, const float *states, const float *residual, int is_gelu, float *to, int64_t rows) {
+    int64_t columns = layer->columns, depth = layer->depth;
+    if (layer->scale)
+        multiply_int8(states, depth, layer->factor, layer->shift, layer->panels, layer->column_sums, layer->scale,
+                      layer->bias, residual, is_gelu, to, rows, columns, depth);
+    else
+        multiply_floats(states, depth, layer->panels, layer->bias, residual, is_gelu, to, rows, columns, depth);
+}
+
+/* `out` becomes the output of a block for `count` tokens. `groups` has `num_groups` pairs: how many texts there are, and
+   how many tokens each of them has. Their tokens follow one another; tokens after them are padding. `room` is for
+   count * (4 * width + width of the feed-forward layer) numbers. */
+void run_block(const Block *block, const float *tokens, float *out, float *room, const int64_t *groups,
+               int64_t num_groups, int64_t count, float epsilon) {
+    int64_t width = block->output.columns, first = 0;
+    float *qkv = room, *mixed = qkv + count * 3 * width, *inner = mixed + count * width;
+    apply(&block->qkv, tokens, NULL, 0, qkv, count);
+    for (int64_t group = 0; group < num_groups; group++) {
+        int64_t rows = groups[2 * group], length = groups[2 * group + 1];
+        const float *query = qkv + first * 3 * width;
+        attend_rows(query, query + width, query + 2 * width, mixed + first * width, 0, rows, length, length,
+                    block->heads, width / block->heads, 3 * width, 3 * width);
+        first += rows * length;
+    }
+    memset(mixed + first * width, 0, (count - first) * width * sizeof(float));
+    apply(&block->output, mixed, tokens, 0, out, count);
+    layer_norm(out, block->attention_weight, block->attention_bias, out, 0, count, width, epsilon);
+    apply(&block->inner, out, NULL, 1, inner, count);
+    apply(&block->outer, inner, out, 0, mixed, count);
+    layer_norm(mixed, block->feed_forward_weight, block->feed_forward_bias, out, 0, count, width, epsilon);
 }

@@ -5,11 +5,16 @@ Letters: N queries of all texts, or tokens, L tokens of all texts, H hidden widt
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bertkit.kernels.fused import FORMATS, call, is_compiled
+from bertkit.kernels.float_products import PackedFloats
+from bertkit.kernels.fused import FORMATS, call, is_compiled, new_floats
+from bertkit.kernels.int8_products import PackedIntegers
 
 _LONGEST = 48
 """Tokens of the longest text for ``attend_rows``. Heads 32 wide take 0.42 times as long as with torch for 25 tokens and
@@ -53,3 +58,63 @@ def layer_norm(
     out = torch.empty_like(states)
     call("layer_norm", states, weight, bias, out, int(states.dtype == torch.bfloat16), *states.shape, eps)
     return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledLayer:
+    """A linear layer of ``CompiledBlock``; the last three are those of ``int8_products.multiply``."""
+
+    weight: PackedFloats | PackedIntegers
+    bias: Float[Tensor, " M"]
+    scale: Float[Tensor, " M"] | None = None
+    factor: Float[Tensor, " K"] | None = None
+    shift: Float[Tensor, " K"] | None = None
+
+    def fields(self) -> list[int]:
+        """``Layer`` of fused_inference.c."""
+        sums, depth = (
+            (None, self.weight.depth)
+            if isinstance(self.weight, PackedFloats)
+            else (self.weight.sums, self.weight.inputs)
+        )
+        tensors = (self.weight.panels, self.bias, sums, self.scale, self.factor, self.shift)
+        return [*map(_address, tensors), len(self.bias), depth]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledBlock:
+    """A block of BERT in float32 or 8-bit integers, with a GELU, that is computed by one call.
+
+    The call takes the place of seven, each of which takes 30 µs in Python on a Zen 3 at 2.4 GHz: together a fifth of
+    the time of a text alone.
+    """
+
+    fields: Int[Tensor, " fields"]
+    """``Block`` of fused_inference.c: addresses, which are valid as long as the tensors of the layers exist."""
+    inner_width: int
+    eps: float
+
+    @staticmethod
+    def of(layers: Sequence[CompiledLayer], norms: Sequence[nn.LayerNorm], heads: int) -> CompiledBlock:
+        """The block with the layers qkv, output, inner and outer, and the norms of attention and of the feed-forward
+        layer, which have the same ``eps``."""
+        fields = [field for layer in layers for field in layer.fields()]
+        fields += [_address(each) for norm in norms for each in (norm.weight, norm.bias)]
+        packed = torch.tensor([*fields, heads], dtype=torch.int64, device="cpu")
+        return CompiledBlock(packed, len(layers[2].bias), norms[0].eps)
+
+    def run(self, tokens: Float[Tensor, "N H"], groups: Sequence[tuple[int, int]]) -> Float[Tensor, "N H"]:
+        """The output for all tokens. ``groups`` are numbers of texts and their length; ``can_attend`` is true for
+        each."""
+        count, width = tokens.shape
+        room = new_floats(count * (4 * width + self.inner_width))
+        tokens, out = tokens.contiguous(), new_floats(count, width)
+        if count == 0:
+            return out
+        pairs = torch.tensor(groups, dtype=torch.int64, device="cpu")
+        call("run_block", self.fields, tokens, out, room, pairs, len(groups), count, self.eps)
+        return out
+
+
+def _address(tensor: Tensor | None) -> int:
+    return 0 if tensor is None else tensor.data_ptr()

@@ -43,6 +43,12 @@
         MORE_CASES(__VA_ARGS__)                                                                                        \
     }
 
+void multiply_floats(const float *a, int64_t stride, const float *panels, const float *bias, const float *residual,
+                     int is_gelu, float *numbers, int64_t rows, int64_t columns, int64_t depth);
+void multiply_int8(const float *states, int64_t stride, const float *factor, const float *shift, const int8_t *panels,
+                   const int32_t *column_sums, const float *scale, const float *bias, const float *residual,
+                   int is_gelu, float *numbers, int64_t rows, int64_t columns, int64_t depth);
+
 /* The result activation(sums + bias) + residual, and what it is made of. */
 typedef struct {
     const float *bias, *residual; /* NULL for none */

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertkit.kernels import amx, float_products
+from bertkit.kernels.fused_inference import CompiledLayer
 from bertkit.nn.activation import ACTIVATIONS
 
 Activation = str | None
@@ -139,6 +140,10 @@ class CompiledLinear(_OwnLinear):
     """In float32."""
 
     products: ClassVar[_Products] = float_products
+
+    def describe(self) -> CompiledLayer:
+        """The layer for ``CompiledBlock``, without its activation."""
+        return CompiledLayer(self.weight, self.bias)
 
 
 class AmxLinear(_OwnLinear):

@@ -9,6 +9,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -17,9 +18,10 @@ from torch.nn import functional as F
 
 from bertkit.kernels import amx_attention
 from bertkit.kernels.amx import has_amx
-from bertkit.kernels.fused_inference import attend_rows, can_attend, can_normalize, layer_norm
+from bertkit.kernels.fused_inference import CompiledBlock, attend_rows, can_attend, can_normalize, layer_norm
 from bertkit.nn.block import PostNormBlock, ResidualNorm
-from bertkit.nn.inference_linear import LinearMaker, activation_name
+from bertkit.nn.inference_linear import CompiledLinear, LinearMaker, activation_name
+from bertkit.nn.int8_linear import Int8Linear
 from bertkit.nn.packing import round_up
 from bertkit.nn.stack import MAX_SUBSET, BlockStack
 
@@ -48,6 +50,11 @@ class RowGroups:
     def num_tokens(self) -> int:
         """The number of real tokens."""
         return sum(rows * length for rows, length in self.groups)
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest row."""
+        return max((length for _, length in self.groups), default=0)
 
     @property
     def num_rows(self) -> int:
@@ -79,11 +86,18 @@ class InferenceBlock(nn.Module):
         self.outer = make(feed_forward.outer)
         self.attention_norm = copy.deepcopy(block.attention_norm)
         self.feed_forward_norm = copy.deepcopy(block.feed_forward_norm)
+        self._compiled: CompiledBlock | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the addresses, which would be those of the block that is copied."""
+        return {**self.__dict__, "_compiled": None}
 
     def forward(
         self, tokens: Float[Tensor, "N H"], groups: RowGroups, selected: Int[Tensor, " M"] | None
     ) -> Float[Tensor, "M H"]:
         """The output for all tokens, or for those at ``selected``, of which every row has the same number."""
+        if selected is None and (compiled := self._compile(groups)):
+            return compiled.run(tokens, groups.groups)
         if selected is None:
             qkv = self.qkv(tokens)
             mixed = self._attend(qkv[:, : tokens.shape[1]], qkv[:, tokens.shape[1] :], groups)
@@ -93,6 +107,18 @@ class InferenceBlock(nn.Module):
             mixed = self._attend(self.query(tokens), key_value, groups, per_row=len(selected) // groups.num_rows)
         attended = _normalize(self.attention_norm, self.output(mixed, tokens))
         return _normalize(self.feed_forward_norm, self.outer(self.inner(attended), attended))
+
+    def _compile(self, groups: RowGroups) -> CompiledBlock | None:
+        """The whole block as one compiled function, if its layers have one and texts are short."""
+        if not can_attend(groups.longest, self.attention_norm.normalized_shape[0] // self.num_heads, torch.float32):
+            return None
+        if self._compiled is None:
+            layers = (self.qkv, self.output, self.inner, self.outer)
+            norms = (self.attention_norm, self.feed_forward_norm)
+            own = [layer for layer in layers if isinstance(layer, (CompiledLinear, Int8Linear))]
+            if len(own) == len(layers) and self.inner.is_gelu and _are_alike(*norms):
+                self._compiled = CompiledBlock.of([each.describe() for each in own], norms, self.num_heads)
+        return self._compiled
 
     def _attend(
         self,
@@ -173,6 +199,14 @@ class InferenceStack(nn.Module):
             entries = positions.flatten().nonzero().squeeze(1)
         output = _pad(tokens, entries, states.shape)
         return output, (*hidden_states, output) if output_hidden_states else ()
+
+
+def _are_alike(first: nn.LayerNorm, second: nn.LayerNorm) -> bool:
+    """Whether ``CompiledBlock`` can have these norms, in float32."""
+    parameters = (first.weight, first.bias, second.weight, second.bias)
+    return first.eps == second.eps and all(
+        each is not None and each.dtype == torch.float32 and each.is_contiguous() for each in parameters
+    )
 
 
 def _attention_dtype(dtype: torch.dtype) -> torch.dtype:

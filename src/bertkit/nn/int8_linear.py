@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from bertkit.kernels import int8_products
 from bertkit.kernels.fused import is_compiled
+from bertkit.kernels.fused_inference import CompiledLayer
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.inference_linear import ALL_ROWS, Activation
@@ -113,6 +114,11 @@ class Int8Linear(nn.Module):
             gelu=self.is_gelu,
         )
         return output if self.activation is None else self.activation(output)
+
+    def describe(self) -> CompiledLayer:
+        """The layer for ``CompiledBlock``, without its activation."""
+        rounded = self.rounded
+        return CompiledLayer(self.weight, rounded.bias, rounded.scale, rounded.factor, rounded.shift)
 
 
 class PackedInt8Linear(nn.Module):
