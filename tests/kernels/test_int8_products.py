@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import Tensor
@@ -17,14 +15,6 @@ pytestmark = pytest.mark.skipif(not fused.is_compiled(), reason="no C compiler w
 SHAPES = [(1, 1, 1), (5, 7, 3), (25, 63, 49), (24, 384, 100), (131, 96, 97), (300, 1536, 50), (3, 70_000, 2)]
 """Rows, inputs and outputs. The second last has rows enough for several parts, the last more inputs than a part has
 numbers."""
-
-
-@pytest.fixture(params=[1, 2, 5])
-def threads(request: pytest.FixtureRequest) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield
-    torch.set_num_threads(before)
 
 
 def draw_weight(outputs: int, inputs: int) -> Tensor:

@@ -45,7 +45,6 @@ static inline void configure_tiles(void) {
     _tile_loadconfig(&config);
 }
 
-
 /* The first `count` of 32 numbers; as a mask of 16 bits, the first of 16. */
 static inline __mmask32 first_lanes(int64_t count) { return count >= 32 ? ~0u : count > 0 ? (1u << count) - 1 : 0; }
 

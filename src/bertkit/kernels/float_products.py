@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.kernels.fused import MOST_COLUMNS, call, new_floats
+from bertkit.kernels.fused import MOST_COLUMNS, call, in_rows, new_floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,9 +51,7 @@ def multiply(
     product = new_floats(rows, right.columns)
     if product.numel() == 0:
         return product
-    left = left.float()
-    if left.stride(1) != 1:
-        left = left.contiguous()
+    left = in_rows(left)
     residual = None if residual is None else residual.float().contiguous()
     call(
         *("multiply_floats", left, left.stride(0), right.panels, bias, residual, gelu),

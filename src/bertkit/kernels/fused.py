@@ -106,6 +106,12 @@ def new_floats(*shape: int) -> Tensor:
     return torch.empty(shape, dtype=torch.float32, device="cpu")
 
 
+def in_rows(matrix: Tensor) -> Tensor:
+    """``matrix`` in float32, with the numbers of a row next to each other; rows may lie apart."""
+    matrix = matrix.float()
+    return matrix if matrix.stride(1) == 1 else matrix.contiguous()
+
+
 def call(name: str, *arguments: Tensor | float | None) -> None:
     """Call a compiled function. A tensor is passed as the address of its numbers, and None as NULL.
 

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int, Int8, UInt8
 from torch import Tensor
 
-from bertkit.kernels.fused import MOST_COLUMNS, call, new_floats
+from bertkit.kernels.fused import MOST_COLUMNS, call, in_rows, new_floats
 
 _MOST_NEIGHBOURS = 4
 """Inputs that are multiplied at once, at most: ``GROUP`` of int8_products.c."""
@@ -61,9 +61,7 @@ def multiply(
     product = new_floats(len(states), len(scale))
     if product.numel() == 0:
         return product
-    states = states.float()
-    if states.stride(1) != 1:
-        states = states.contiguous()
+    states = in_rows(states)
     residual = None if residual is None else residual.float().contiguous()
     call(
         *("multiply_int8", states, states.stride(0), factor, shift, weight.panels, weight.sums, scale, bias, residual),

@@ -57,15 +57,14 @@ def calibrate(stack: nn.Module, states: Float[Tensor, "B T H"]) -> Mapping[nn.Li
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Rounded:
-    """A layer with weights rounded to 8-bit integers, and how its inputs are rounded.
+class _Rounding:
+    """How the weights and the inputs of a layer are rounded to 8-bit integers.
 
     Weights have one scale per output, and inputs one per token, so that the result for a token does not depend on the
     other tokens of the batch. Large inputs are divided by a factor and their weights multiplied by it, so that both
     lose equally by rounding (SmoothQuant, Xiao et al., arXiv 2211.10438, equation 4).
     """
 
-    weight: Int8[Tensor, "M K"]
     scale: Float[Tensor, " M"]
     bias: Float[Tensor, " M"]
     factor: Float[Tensor, " K"]
@@ -73,9 +72,13 @@ class _Rounded:
     """Added to inputs that are the output of an activation, before they are rounded to 0 to 255."""
 
     @staticmethod
-    def of(linear: nn.Linear, rows: slice, inputs: InputRange, *, in_pairs: bool) -> _Rounded:
-        """The ``rows`` of ``linear``; ``inputs`` is their range in a calibration. For ``in_pairs`` see
-        ``_find_largest``."""
+    def of(
+        linear: nn.Linear, rows: slice, inputs: InputRange, *, in_pairs: bool
+    ) -> tuple[Int8[Tensor, "M K"], _Rounding]:
+        """The rounded weights of the ``rows`` of ``linear``, and how they and its inputs are rounded.
+
+        ``inputs`` is the range of the inputs in a calibration. For ``in_pairs`` see ``_find_largest``.
+        """
         weight, bias = linear.weight.detach()[rows].float(), linear.bias.detach()[rows].float()
         largest = weight.abs().amax(dim=0)
         factor = inputs.highest.clamp(min=1e-3) ** _SMOOTHING / largest.clamp(min=1e-4) ** (1 - _SMOOTHING)
@@ -83,10 +86,10 @@ class _Rounded:
         scale = (_find_largest(smoothed, in_pairs=in_pairs) / 127).clamp(min=1e-12)
         rounded = (smoothed / scale[:, None]).round()
         if not inputs.after_activation:
-            return _Rounded(rounded.to(torch.int8), scale, bias.clone(), 1 / factor, None)
+            return rounded.to(torch.int8), _Rounding(scale, bias.clone(), 1 / factor, None)
         # The shift of the inputs is a constant of each output, which the bias takes away again.
         taken = _GELU_MINIMUM * (rounded * scale[:, None] / factor).sum(dim=1)
-        return _Rounded(rounded.to(torch.int8), scale, bias - taken, 1 / factor, _GELU_MINIMUM / factor)
+        return rounded.to(torch.int8), _Rounding(scale, bias - taken, 1 / factor, _GELU_MINIMUM / factor)
 
 
 class Int8Linear(nn.Module):
@@ -96,8 +99,8 @@ class Int8Linear(nn.Module):
         self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS, inputs: InputRange
     ) -> None:
         super().__init__()
-        self.rounded = _Rounded.of(linear, rows, inputs, in_pairs=int8_products.pairs_saturate())
-        self.weight = int8_products.pack(self.rounded.weight)
+        weight, self.rounding = _Rounding.of(linear, rows, inputs, in_pairs=int8_products.pairs_saturate())
+        self.weight = int8_products.pack(weight)
         self.is_gelu = activation == "gelu"
         self.activation = None if activation is None or self.is_gelu else ACTIVATIONS[activation]()
 
@@ -105,11 +108,11 @@ class Int8Linear(nn.Module):
         self, states: Float[Tensor, "N K"], residual: Float[Tensor, "N M"] | None = None
     ) -> Float[Tensor, "N M"]:
         """Each token independently, plus ``residual``, in float32."""
-        rounded = self.rounded
+        rounding = self.rounding
         output = int8_products.multiply(
-            *(states, self.weight, rounded.scale, rounded.bias),
-            factor=rounded.factor,
-            shift=rounded.shift,
+            *(states, self.weight, rounding.scale, rounding.bias),
+            factor=rounding.factor,
+            shift=rounding.shift,
             residual=residual,
             gelu=self.is_gelu,
         )
@@ -117,8 +120,8 @@ class Int8Linear(nn.Module):
 
     def describe(self) -> CompiledLayer:
         """The layer for ``CompiledBlock``, without its activation."""
-        rounded = self.rounded
-        return CompiledLayer(self.weight, rounded.bias, rounded.scale, rounded.factor, rounded.shift)
+        rounding = self.rounding
+        return CompiledLayer(self.weight, rounding.bias, rounding.scale, rounding.factor, rounding.shift)
 
 
 class PackedInt8Linear(nn.Module):
@@ -128,10 +131,10 @@ class PackedInt8Linear(nn.Module):
         self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS, inputs: InputRange
     ) -> None:
         super().__init__()
-        self.rounded = _Rounded.of(linear, rows, inputs, in_pairs=_onednn_saturates())
-        self.weight = torch.ops.onednn.qlinear_prepack(self.rounded.weight, None)
-        self.weight_zeros = torch.zeros(len(self.rounded.weight), dtype=torch.int32)
-        self.zero, self.levels = (128, 127.0) if self.rounded.shift is None else (0, 255.0)
+        weight, self.rounding = _Rounding.of(linear, rows, inputs, in_pairs=_onednn_saturates())
+        self.weight = torch.ops.onednn.qlinear_prepack(weight, None)
+        self.weight_zeros = torch.zeros(len(weight), dtype=torch.int32)
+        self.zero, self.levels = (128, 127.0) if self.rounding.shift is None else (0, 255.0)
         self.activation = nn.Identity() if activation is None else ACTIVATIONS[activation]()
         self.is_gelu = activation == "gelu"  # the compiled pass applies it
 
@@ -141,8 +144,8 @@ class PackedInt8Linear(nn.Module):
         """Each token independently, plus ``residual``, in float32."""
         assert residual is None or isinstance(self.activation, nn.Identity), "see LinearMaker"
         integers, steps = self._quantize(states)
-        bias = self.rounded.bias
-        product = _multiply(integers, self.zero, self.weight, self.rounded.scale, self.weight_zeros)
+        bias = self.rounding.bias
+        product = _multiply(integers, self.zero, self.weight, self.rounding.scale, self.weight_zeros)
         if is_compiled():
             output: Tensor = int8_products.dequantize_(product, steps, bias, residual, gelu=self.is_gelu)
             return output if self.is_gelu else self.activation(output)
@@ -151,7 +154,7 @@ class PackedInt8Linear(nn.Module):
 
     def _quantize(self, states: Float[Tensor, "N K"]) -> tuple[UInt8[Tensor, "N K"], Float[Tensor, " N"]]:
         """The inputs as integers, and the step of each token, as ``int8_products.quantize``."""
-        factor, shift = self.rounded.factor, self.rounded.shift
+        factor, shift = self.rounding.factor, self.rounding.shift
         if is_compiled():
             return int8_products.quantize(states, factor, shift)
         # In place where it can be: new memory for each step took half of the time of a layer.
