@@ -14,10 +14,9 @@ from torch import nn
 
 from bertkit.encoders import gpt, modernbert, roberta
 from bertkit.kernels.fused import is_compiled
-from bertkit.kernels.fused_inference import CompiledBlock
 from bertkit.nn.block import PostNormBlock
 from bertkit.nn.inference_linear import AmxLinear, CompiledLinear, PackedLinear, PlainLinear, can_pack
-from bertkit.nn.inference_stack import InferenceBlock, InferenceStack, RowGroups, is_supported
+from bertkit.nn.inference_stack import InferenceStack, RowGroups, is_supported
 from bertkit.nn.int8_linear import Int8Linear, Int8Maker, PackedInt8Linear, calibrate
 from bertkit.nn.stack import BlockStack
 
@@ -117,7 +116,7 @@ def test_hidden_states_are_those_of_every_block() -> None:
 
 @pytest.fixture
 def short_heads() -> BlockStack:
-    """Blocks whose heads are 4 wide, so that they can be compiled whole."""
+    """Blocks whose heads are 4 wide, so that they can be compiled together."""
     stack = make_stack()
     for block in blocks_of(stack):
         block.attention.num_heads = H // 4
@@ -128,34 +127,34 @@ def blocks_of(stack: BlockStack) -> list[PostNormBlock]:
     return [each for each in stack if isinstance(each, PostNormBlock)]
 
 
-def compiled_blocks(stack: InferenceStack) -> list[CompiledBlock]:
-    blocks = [each for each in stack.blocks if isinstance(each, InferenceBlock)]
-    return [each._compiled for each in blocks if each._compiled is not None]
-
-
 @needs_compiler
 @pytest.mark.parametrize(("make", "tolerance"), [(compiled, 1e-5), (compiled_int8, 0.15)])
-def test_a_block_compiled_whole_has_the_bits_of_its_layers(
-    make: Make, tolerance: float, short_heads: BlockStack, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("first_only", [False, True])
+def test_blocks_compiled_together_have_the_bits_of_their_layers(
+    make: Make, tolerance: float, first_only: bool, short_heads: BlockStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states, made = torch.randn(len(LENGTHS), T, H), make(short_heads)
-    found = run(made, states, MASK)
-    assert len(compiled_blocks(made)) == 3
-    monkeypatch.setattr(InferenceBlock, "_compile", lambda self, groups: None)
-    assert torch.equal(found, run(make(short_heads), states, MASK))
-    torch.testing.assert_close(found[MASK], run(short_heads, states, MASK)[MASK], rtol=0, atol=tolerance)
+    given = states.clone()
+    positions = torch.arange(T).expand_as(MASK) == 0 if first_only else None
+    found = run(made, given, MASK, positions)
+    assert made._compiled is not None
+    assert torch.equal(given, states)
+    monkeypatch.setattr(InferenceStack, "_compile", lambda self, groups: None)
+    assert torch.equal(found, run(make(short_heads), states, MASK, positions))
+    read = MASK if positions is None else positions
+    torch.testing.assert_close(found[read], run(short_heads, states, MASK)[read], rtol=0, atol=tolerance)
 
 
 @needs_compiler
 @pytest.mark.parametrize("make", [compiled, compiled_int8])
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda stack: pickle.loads(pickle.dumps(stack))])
-def test_a_copy_of_a_compiled_block_has_addresses_of_its_own(
+def test_a_copy_of_compiled_blocks_has_addresses_of_its_own(
     make: Make, duplicate: Callable[[InferenceStack], InferenceStack], short_heads: BlockStack
 ) -> None:
     states, made = torch.randn(len(LENGTHS), T, H), make(short_heads)
     before = run(made, states, MASK)
     other = duplicate(made)
-    assert not compiled_blocks(other)
+    assert other._compiled is None
     for parameter in made.parameters():
         parameter.data.fill_(float("nan"))
     assert run(made, states, MASK)[MASK].isnan().all()
@@ -175,10 +174,10 @@ def test_other_blocks_are_computed_layer_by_layer(short_heads: BlockStack) -> No
     for stack in (relu, tanh, uneven):
         made, states = compiled(stack), torch.randn(len(LENGTHS), T, H)
         torch.testing.assert_close(run(made, states, MASK)[MASK], run(stack, states, MASK)[MASK], rtol=0, atol=1e-5)
-        assert not compiled_blocks(made)
+        assert made._compiled is None
     made = compiled(short_heads)
     torch.testing.assert_close(run(made, long, mask), run(short_heads, long, mask), rtol=0, atol=1e-5)
-    assert not compiled_blocks(made)
+    assert made._compiled is None
     assert run(made, long[:0], mask[:0]).shape == (0, 49, H)
 
 

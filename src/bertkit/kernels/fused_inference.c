@@ -1,4 +1,4 @@
-/* Passes of inference on a CPU: attention of short texts, LayerNorm, and a whole block of BERT.
+/* Passes of inference on a CPU: attention of short texts, LayerNorm, and whole blocks of BERT.
 
    kernels/fused_inference.py calls them. Every text and token is computed alone, so no result depends on the number of
    threads or on the other texts of a batch. */
@@ -156,11 +156,9 @@ static void apply(const Layer *layer, const float *states, const float *residual
         multiply_floats(states, depth, layer->panels, layer->bias, residual, is_gelu, to, rows, columns, depth);
 }
 
-/* `out` becomes the output of a block for `count` tokens. `groups` has `num_groups` pairs: how many texts there are, and
-   how many tokens each of them has. Their tokens follow one another; tokens after them are padding. `room` is for
-   count * (4 * width + width of the feed-forward layer) numbers. */
-void run_block(const Block *block, const float *tokens, float *out, float *room, const int64_t *groups,
-               int64_t num_groups, int64_t count, float epsilon) {
+/* One of the blocks of run_blocks; `out` may be `tokens`. */
+static void run_block(const Block *block, const float *tokens, float *out, float *room, const int64_t *groups,
+                      int64_t num_groups, int64_t count, float epsilon) {
     int64_t width = block->output.columns, first = 0;
     float *qkv = room, *mixed = qkv + count * 3 * width, *inner = mixed + count * width;
     apply(&block->qkv, tokens, NULL, 0, qkv, count);
@@ -177,4 +175,13 @@ void run_block(const Block *block, const float *tokens, float *out, float *room,
     apply(&block->inner, out, NULL, 1, inner, count);
     apply(&block->outer, inner, out, 0, mixed, count);
     layer_norm(mixed, block->feed_forward_weight, block->feed_forward_bias, out, 0, count, width, epsilon);
+}
+
+/* `out` becomes the output of the last of `num_blocks` blocks for `count` tokens. `groups` has `num_groups` pairs: how
+   many texts there are, and how many tokens each of them has. Their tokens follow one another; tokens after them are
+   padding. `room` is for count * (4 * width + width of the feed-forward layer) numbers. */
+void run_blocks(const Block *blocks, int64_t num_blocks, const float *tokens, float *out, float *room,
+                const int64_t *groups, int64_t num_groups, int64_t count, float epsilon) {
+    for (int64_t block = 0; block < num_blocks; block++)
+        run_block(blocks + block, block ? out : tokens, out, room, groups, num_groups, count, epsilon);
 }

@@ -142,7 +142,7 @@ class CompiledLinear(_OwnLinear):
     products: ClassVar[_Products] = float_products
 
     def describe(self) -> CompiledLayer:
-        """The layer for ``CompiledBlock``, without its activation."""
+        """The layer for ``CompiledBlocks``, without its activation."""
         return CompiledLayer(self.weight, self.bias)
 
 

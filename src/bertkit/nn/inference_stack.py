@@ -9,7 +9,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -18,7 +18,14 @@ from torch.nn import functional as F
 
 from bertkit.kernels import amx_attention
 from bertkit.kernels.amx import has_amx
-from bertkit.kernels.fused_inference import CompiledBlock, attend_rows, can_attend, can_normalize, layer_norm
+from bertkit.kernels.fused_inference import (
+    CompiledBlock,
+    CompiledBlocks,
+    attend_rows,
+    can_attend,
+    can_normalize,
+    layer_norm,
+)
 from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.inference_linear import CompiledLinear, LinearMaker, activation_name
 from bertkit.nn.int8_linear import Int8Linear
@@ -86,18 +93,11 @@ class InferenceBlock(nn.Module):
         self.outer = make(feed_forward.outer)
         self.attention_norm = copy.deepcopy(block.attention_norm)
         self.feed_forward_norm = copy.deepcopy(block.feed_forward_norm)
-        self._compiled: CompiledBlock | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the addresses, which would be those of the block that is copied."""
-        return {**self.__dict__, "_compiled": None}
 
     def forward(
         self, tokens: Float[Tensor, "N H"], groups: RowGroups, selected: Int[Tensor, " M"] | None
     ) -> Float[Tensor, "M H"]:
         """The output for all tokens, or for those at ``selected``, of which every row has the same number."""
-        if selected is None and (compiled := self._compile(groups)):
-            return compiled.run(tokens, groups.groups)
         if selected is None:
             qkv = self.qkv(tokens)
             mixed = self._attend(qkv[:, : tokens.shape[1]], qkv[:, tokens.shape[1] :], groups)
@@ -108,17 +108,18 @@ class InferenceBlock(nn.Module):
         attended = _normalize(self.attention_norm, self.output(mixed, tokens))
         return _normalize(self.feed_forward_norm, self.outer(self.inner(attended), attended))
 
-    def _compile(self, groups: RowGroups) -> CompiledBlock | None:
-        """The whole block as one compiled function, if its layers have one and texts are short."""
-        if not can_attend(groups.longest, self.attention_norm.normalized_shape[0] // self.num_heads, torch.float32):
+    @property
+    def head_size(self) -> int:
+        """Numbers of a token in one head."""
+        return self.attention_norm.normalized_shape[0] // self.num_heads
+
+    def describe(self) -> CompiledBlock | None:
+        """The block for ``CompiledBlocks``, if all its layers are our own and its activation is GELU."""
+        layers = (self.qkv, self.output, self.inner, self.outer)
+        own = [layer.describe() for layer in layers if isinstance(layer, (CompiledLinear, Int8Linear))]
+        if len(own) < len(layers) or not self.inner.is_gelu:
             return None
-        if self._compiled is None:
-            layers = (self.qkv, self.output, self.inner, self.outer)
-            norms = (self.attention_norm, self.feed_forward_norm)
-            own = [layer for layer in layers if isinstance(layer, (CompiledLinear, Int8Linear))]
-            if len(own) == len(layers) and self.inner.is_gelu and _are_alike(*norms):
-                self._compiled = CompiledBlock.of([each.describe() for each in own], norms, self.num_heads)
-        return self._compiled
+        return CompiledBlock(own, (self.attention_norm, self.feed_forward_norm), self.num_heads)
 
     def _attend(
         self,
@@ -173,6 +174,11 @@ class InferenceStack(nn.Module):
             InferenceBlock(block, make, last=block is blocks[-1], dtype=dtype) for block in blocks
         )
         self.dtype = dtype
+        self._compiled: CompiledBlocks | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the addresses, which would be those of the stack that is copied."""
+        return {**self.__dict__, "_compiled": None}
 
     def forward(
         self,
@@ -190,7 +196,10 @@ class InferenceStack(nn.Module):
         selected = None if positions is None or output_hidden_states else _select(positions, mask)
         hidden_states = []
         last = len(self.blocks) - 1
-        for number, block in enumerate(self.blocks):
+        done, whole = 0, last if selected is not None else last + 1
+        if whole and not output_hidden_states and (compiled := self._compile(groups)):
+            tokens, done = compiled.run(tokens, groups.groups, whole), whole
+        for number, block in enumerate(list(self.blocks)[done:], start=done):
             if output_hidden_states:
                 hidden_states.append(_pad(tokens, entries, states.shape))
             tokens = block(tokens, groups, selected if number == last else None)
@@ -200,13 +209,15 @@ class InferenceStack(nn.Module):
         output = _pad(tokens, entries, states.shape)
         return output, (*hidden_states, output) if output_hidden_states else ()
 
-
-def _are_alike(first: nn.LayerNorm, second: nn.LayerNorm) -> bool:
-    """Whether ``CompiledBlock`` can have these norms, in float32."""
-    parameters = (first.weight, first.bias, second.weight, second.bias)
-    return first.eps == second.eps and all(
-        each is not None and each.dtype == torch.float32 and each.is_contiguous() for each in parameters
-    )
+    def _compile(self, groups: RowGroups) -> CompiledBlocks | None:
+        """The blocks as one compiled function, if their layers have one and texts are short."""
+        blocks = [cast(InferenceBlock, block) for block in self.blocks]
+        if not can_attend(groups.longest, blocks[0].head_size, torch.float32):
+            return None
+        if self._compiled is None:
+            described = [each for block in blocks if (each := block.describe())]
+            self._compiled = CompiledBlocks.of(described) if len(described) == len(blocks) else None
+        return self._compiled
 
 
 def _attention_dtype(dtype: torch.dtype) -> torch.dtype:

@@ -119,7 +119,7 @@ class Int8Linear(nn.Module):
         return output if self.activation is None else self.activation(output)
 
     def describe(self) -> CompiledLayer:
-        """The layer for ``CompiledBlock``, without its activation."""
+        """The layer for ``CompiledBlocks``, without its activation."""
         rounding = self.rounding
         return CompiledLayer(self.weight, rounding.bias, rounding.scale, rounding.factor, rounding.shift)
 
