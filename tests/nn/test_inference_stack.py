@@ -146,6 +146,24 @@ def test_blocks_compiled_together_have_the_bits_of_their_layers(
 
 
 @needs_compiler
+@pytest.mark.parametrize("lengths", [(11,) * 12, (1, 48, 3, 3, 30, 0, 20), (48, 0), (150, 20, 3, 90, 60)])
+def test_a_text_has_the_same_bits_in_one_thread_and_in_several(
+    lengths: tuple[int, ...], short_heads: BlockStack
+) -> None:
+    made, mask = compiled(short_heads), torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    states, threads = torch.randn(*mask.shape, H), torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        expected = run(made, states, mask)
+        for count in (2, 5):
+            torch.set_num_threads(count)
+            assert torch.equal(run(made, states, mask), expected)
+    finally:
+        torch.set_num_threads(threads)
+    torch.testing.assert_close(expected[mask], run(short_heads, states, mask)[mask], rtol=0, atol=1e-5)
+
+
+@needs_compiler
 @pytest.mark.parametrize("make", [compiled, compiled_int8])
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda stack: pickle.loads(pickle.dumps(stack))])
 def test_a_copy_of_compiled_blocks_has_addresses_of_its_own(
@@ -163,7 +181,7 @@ def test_a_copy_of_compiled_blocks_has_addresses_of_its_own(
 
 @needs_compiler
 def test_other_blocks_are_computed_layer_by_layer(short_heads: BlockStack) -> None:
-    long, mask = torch.randn(1, 49, H), torch.ones(1, 49, dtype=torch.bool)
+    long, mask = torch.randn(1, 193, H), torch.ones(1, 193, dtype=torch.bool)
     relu, tanh, uneven = (copy.deepcopy(short_heads) for _ in range(3))
     for block in blocks_of(relu):
         block.feed_forward.activation = nn.ReLU()
@@ -178,7 +196,7 @@ def test_other_blocks_are_computed_layer_by_layer(short_heads: BlockStack) -> No
     made = compiled(short_heads)
     torch.testing.assert_close(run(made, long, mask), run(short_heads, long, mask), rtol=0, atol=1e-5)
     assert made._compiled is None
-    assert run(made, long[:0], mask[:0]).shape == (0, 49, H)
+    assert run(made, long[:0], mask[:0]).shape == (0, 193, H)
 
 
 def test_rows_of_equal_length_are_one_group() -> None:

@@ -76,7 +76,7 @@ _SIGNATURES = {f"{name}_{each}": types for name, types in _OF_TRAINING.items() f
     "layer_norm": (*[_POINTER] * 4, _INT, _LONG, _LONG, _FLOAT),
     "quantize": (*[_POINTER] * 5, _LONG, _LONG),
     "dequantize": (*[_POINTER] * 4, _INT, _LONG, _LONG),
-    "run_blocks": (_POINTER, _LONG, *[_POINTER] * 4, _LONG, _LONG, _FLOAT),
+    "run_blocks": (_POINTER, _LONG, *[_POINTER] * 3, _LONG, _LONG, _FLOAT),
     "pack_floats": (_POINTER, _POINTER, _LONG, _LONG),
     "multiply_floats": (_POINTER, _LONG, *[_POINTER] * 3, _INT, _POINTER, *[_LONG] * 3),
     "pack_int8": (_POINTER, _POINTER, _LONG, _LONG),

@@ -6,6 +6,7 @@
 #include "products.h"
 
 #define AT_A_TIME 4 /* keys, or entries of values, that are multiplied by the same loaded numbers */
+#define FEWEST_TOKENS 20 /* of a thread that takes texts of its own through the blocks */
 
 static inline void load(const void *numbers, int is_bf16, int64_t offset, int64_t count, float *restrict to) {
     if (is_bf16) {
@@ -156,32 +157,61 @@ static void apply(const Layer *layer, const float *states, const float *residual
         multiply_floats(states, depth, layer->panels, layer->bias, residual, is_gelu, to, rows, columns, depth);
 }
 
-/* One of the blocks of run_blocks; `out` may be `tokens`. */
-static void run_block(const Block *block, const float *tokens, float *out, float *room, const int64_t *groups,
-                      int64_t num_groups, int64_t count, float epsilon) {
-    int64_t width = block->output.columns, first = 0;
+/* Consecutive texts: the length of each, and all their tokens. */
+typedef struct {
+    const int64_t *lengths;
+    int64_t texts, tokens;
+} Texts;
+
+/* One of the blocks of run_blocks; `to` may be `from`. `room` is for tokens * (4 * width + width of the feed-forward
+   layer) numbers. */
+static void run_block(const Block *block, const Texts *texts, const float *from, float *to, float *room,
+                      float epsilon) {
+    int64_t count = texts->tokens, width = block->output.columns, first = 0;
     float *qkv = room, *mixed = qkv + count * 3 * width, *inner = mixed + count * width;
-    apply(&block->qkv, tokens, NULL, 0, qkv, count);
-    for (int64_t group = 0; group < num_groups; group++) {
-        int64_t rows = groups[2 * group], length = groups[2 * group + 1];
+    apply(&block->qkv, from, NULL, 0, qkv, count);
+    for (int64_t text = 0, rows; text < texts->texts; text += rows) {
+        int64_t length = texts->lengths[text];
+        for (rows = 1; text + rows < texts->texts && texts->lengths[text + rows] == length;) rows++;
         const float *query = qkv + first * 3 * width;
         attend_rows(query, query + width, query + 2 * width, mixed + first * width, 0, rows, length, length,
                     block->heads, width / block->heads, 3 * width, 3 * width);
         first += rows * length;
     }
-    memset(mixed + first * width, 0, (count - first) * width * sizeof(float));
-    apply(&block->output, mixed, tokens, 0, out, count);
-    layer_norm(out, block->attention_weight, block->attention_bias, out, 0, count, width, epsilon);
-    apply(&block->inner, out, NULL, 1, inner, count);
-    apply(&block->outer, inner, out, 0, mixed, count);
-    layer_norm(mixed, block->feed_forward_weight, block->feed_forward_bias, out, 0, count, width, epsilon);
+    apply(&block->output, mixed, from, 0, to, count);
+    layer_norm(to, block->attention_weight, block->attention_bias, to, 0, count, width, epsilon);
+    apply(&block->inner, to, NULL, 1, inner, count);
+    apply(&block->outer, inner, to, 0, mixed, count);
+    layer_norm(mixed, block->feed_forward_weight, block->feed_forward_bias, to, 0, count, width, epsilon);
 }
 
-/* `out` becomes the output of the last of `num_blocks` blocks for `count` tokens. `groups` has `num_groups` pairs: how
-   many texts there are, and how many tokens each of them has. Their tokens follow one another; tokens after them are
-   padding. `room` is for count * (4 * width + width of the feed-forward layer) numbers. */
-void run_blocks(const Block *blocks, int64_t num_blocks, const float *tokens, float *out, float *room,
-                const int64_t *groups, int64_t num_groups, int64_t count, float epsilon) {
-    for (int64_t block = 0; block < num_blocks; block++)
-        run_block(blocks + block, block ? out : tokens, out, room, groups, num_groups, count, epsilon);
+/* The first text of a part of all texts, and its first token. A text belongs to the part that has its middle. */
+static int64_t find_start(const Texts *all, int64_t part, int64_t parts, int64_t *token) {
+    int64_t text = 0;
+    for (*token = 0; text < all->texts; *token += all->lengths[text++])
+        if ((*token + all->lengths[text] / 2) * parts >= part * all->tokens) break;
+    return text;
+}
+
+/* `out` becomes the output of the last of `num_blocks` blocks, at least one, for `count` tokens of `num_texts` texts,
+   which follow one another.
+
+   Every thread takes its texts through all blocks: threads that share each product wait after it for the one whose core
+   another program has taken. Batches of 2 to 32 texts take 0.7 to 0.85 times as long (MiniLM, two cores of a busy
+   Zen 3). Where a thread would have few tokens they share the products of all texts. */
+void run_blocks(const Block *blocks, int64_t num_blocks, const float *tokens, float *out, const int64_t *lengths,
+                int64_t num_texts, int64_t count, float epsilon) {
+    Texts all = {lengths, num_texts, count};
+    int64_t width = blocks->output.columns, threads = omp_get_max_threads();
+    int64_t parts = count < threads * FEWEST_TOKENS ? 1 : threads;
+#pragma omp parallel for schedule(dynamic) if (parts > 1)
+    for (int64_t part = 0; part < parts; part++) {
+        int64_t first, end, text = find_start(&all, part, parts, &first);
+        Texts own = {lengths + text, find_start(&all, part + 1, parts, &end) - text, end - first};
+        if (first == end) continue;
+        float *room = allocate((end - first) * (4 * width + blocks->inner.columns), sizeof(float));
+        for (int64_t block = 0; block < num_blocks; block++)
+            run_block(blocks + block, &own, (block ? out : tokens) + first * width, out + first * width, room, epsilon);
+        free(room);
+    }
 }

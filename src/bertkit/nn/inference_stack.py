@@ -190,15 +190,17 @@ class InferenceStack(nn.Module):
         gradient_checkpointing: bool = False,
     ) -> tuple[Float[Tensor, "B T H"], tuple[Float[Tensor, "B T H"], ...]]:
         """As ``BlockStack.forward``, in float32 for any ``dtype``."""
-        groups = RowGroups.of(mask.sum(dim=1).tolist())
-        entries = _entries(mask, groups)
+        lengths = mask.sum(dim=1)
+        groups = RowGroups.of(lengths.tolist())
+        compiled = None if output_hidden_states else self._compile(groups)
+        entries = _entries(mask, groups, rounded=compiled is None)
         tokens = (states.flatten(0, 1) if entries is None else states.flatten(0, 1)[entries]).to(self.dtype)
         selected = None if positions is None or output_hidden_states else _select(positions, mask)
         hidden_states = []
         last = len(self.blocks) - 1
         done, whole = 0, last if selected is not None else last + 1
-        if whole and not output_hidden_states and (compiled := self._compile(groups)):
-            tokens, done = compiled.run(tokens, groups.groups, whole), whole
+        if compiled and whole:
+            tokens, done = compiled.run(tokens, lengths, whole), whole
         for number, block in enumerate(list(self.blocks)[done:], start=done):
             if output_hidden_states:
                 hidden_states.append(_pad(tokens, entries, states.shape))
@@ -212,7 +214,7 @@ class InferenceStack(nn.Module):
     def _compile(self, groups: RowGroups) -> CompiledBlocks | None:
         """The blocks as one compiled function, if their layers have one and texts are short."""
         blocks = [cast(InferenceBlock, block) for block in self.blocks]
-        if not can_attend(groups.longest, blocks[0].head_size, torch.float32):
+        if not CompiledBlocks.can_attend(groups.num_rows, groups.longest, blocks[0].head_size):
             return None
         if self._compiled is None:
             described = [each for block in blocks if (each := block.describe())]
@@ -229,16 +231,20 @@ def _attention_dtype(dtype: torch.dtype) -> torch.dtype:
     return dtype if has_amx() else torch.float32
 
 
-def _entries(mask: Bool[Tensor, "B T"], groups: RowGroups) -> Int[Tensor, " N"] | None:
+def _entries(mask: Bool[Tensor, "B T"], groups: RowGroups, *, rounded: bool) -> Int[Tensor, " N"] | None:
     """The entries of the flattened rows that are computed; None for all.
 
-    If there is padding, some of it is computed too, so that oneDNN sees few different lengths (see ``packing.py``).
+    If there is padding, some of it is computed too where the list is ``rounded``, so that oneDNN sees few different
+    lengths (see ``packing.py``).
     """
     if groups.num_tokens == mask.numel():
         return None
     real = mask.flatten()
+    entries = real.nonzero().squeeze(1)
+    if not rounded:
+        return entries
     padding = (~real).nonzero().squeeze(1)[: round_up(groups.num_tokens) - groups.num_tokens]
-    return torch.cat([real.nonzero().squeeze(1), padding])
+    return torch.cat([entries, padding])
 
 
 def _select(positions: Bool[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Int[Tensor, " M"] | None:
