@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,16 @@ def test_a_missing_library_names_the_extra(
         require(module, extra="parquet", purpose="data.parquet", library=library)
     assert str(caught.value) == message
     assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_no_library_reports_to_its_maker(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    code = "from bertkit.optional import load; load('onnxruntime')"
+    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        environment[name] = str(tmp_path)
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    assert not list(tmp_path.rglob("*onnxruntime*"))
 
 
 def test_pretraining_imports_sharding_without_its_libraries() -> None:

@@ -8,13 +8,20 @@ needed, or waited for, by every command.
 from __future__ import annotations
 
 import importlib
+import os
 from types import ModuleType
 
 from bertkit.errors import usage_error
 
+_NO_TELEMETRY = {"ORT_DISABLE_TELEMETRY": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+"""onnxruntime and Ray send facts about the machine to their makers unless a variable forbids it. onnxruntime writes an
+identifier of the machine into the user's cache as soon as it is imported."""
+
 
 def load(module: str) -> ModuleType:
     """Import a module of an installed library at its first use."""
+    for name, value in _NO_TELEMETRY.items():
+        os.environ.setdefault(name, value)
     return importlib.import_module(module)
 
 

@@ -93,7 +93,9 @@ def test_an_error_about_a_table_names_the_parameter(workspace: Path, tmp_path: P
 
 
 def test_an_error_about_a_training_table_names_the_parameter(workspace: Path, tmp_path: Path) -> None:
-    with pytest.raises(BertkitError, match=r"^task has no column that looks like text\. Name it: --text COLUMN"):
+    with pytest.raises(
+        BertkitError, match=r"^task has no column that looks like text\. Its columns: .*\. Name it: --text COLUMN"
+    ):
         bertkit.finetune(frame(a=[1, 2], b=[3, 4]), model=workspace / "run", output=tmp_path / "run", progress="quiet")
 
 

@@ -102,6 +102,7 @@ def test_wrong_arguments_name_the_verb(arguments: tuple[str, ...], named: dict[s
         ),
         ("embed", ("m", "a.txt"), {"output": None}, "output is None; it must be Path or str"),
         ("export", ("run",), {"to": "tf", "output": "o"}, "to is 'tf'; it must be 'huggingface' or"),
+        ("embed", ("m", "a.txt"), {"output": "v.npy", "overwrite": "no"}, "overwrite is 'no'; it must be bool"),
         ("explain", ("run", 3), {"output": "o.html"}, "text is 3; it must be str"),
         ("pretrain", ("data",), {"set": 3}, r"set is 3; it must be Sequence\[str\] or Mapping"),
         ("predict", ("run", "a.csv"), {"output": "o", "ensemble": 3}, "ensemble is 3; it must be Sequence"),

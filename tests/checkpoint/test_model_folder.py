@@ -304,7 +304,7 @@ def test_the_error_of_a_folder_without_a_model_and_of_a_file(tmp_path: Path) -> 
     with pytest.raises(BertkitError, match=r"neither config\.json nor model/config\.json"):
         ModelFolder.open(tmp_path)
     (tmp_path / "x.txt").write_text("")
-    with pytest.raises(BertkitError, match=r"x\.txt, which is a file\. Name its folder"):
+    with pytest.raises(BertkitError, match=r"x\.txt, which is a file\. Name the folder of a model"):
         ModelFolder.open(tmp_path / "x.txt")
 
 

@@ -121,6 +121,14 @@ def test_a_file_of_the_training_is_noted(run: Path, table: Path, tmp_path: Path)
     assert f"{table.name} was read in the training: the score says nothing about new texts" in found.warnings
 
 
+def test_a_file_of_the_training_of_any_model_of_an_ensemble_is_noted(run: Path, table: Path, tmp_path: Path) -> None:
+    shutil.copytree(run / "model", tmp_path / "theirs")
+    for folders in ((tmp_path / "theirs", run), (run, tmp_path / "theirs"), (run, run)):
+        pipeline = load(*folders)
+        found = evaluate_model(pipeline, read_split(pipeline.task, table, "test"), tmp_path / "out", QUIET)
+        assert sum("was read in the training" in warning for warning in found.warnings) == 1
+
+
 def test_a_file_of_the_training_in_a_folder_is_noted(run: Path, table: Path, tmp_path: Path) -> None:
     (tmp_path / "splits").mkdir()
     shutil.copy(table, tmp_path / "splits" / "dev.csv")

@@ -210,7 +210,10 @@ def test_small_models_learn_numbers_around_zero(tmp_path: Path) -> None:
     assert "task.numbers.origin" not in small_model_settings(folder, standardised, 2_000)
     folder.metadata = {"task": stsb.record()}
     found = small_model_settings(folder, stsb, 2_000)
-    assert (found["task.numbers.origin"], found["task.numbers.unit"]) == (0.0, 1.0), "it has learned that scale"
+    assert (found["task.numbers.origin"], found["task.numbers.unit"]) == (2.5, 2.5), "its head is converted"
+    folder.metadata = {"task": standardised.record()}
+    found = small_model_settings(folder, stsb, 2_000)
+    assert (found["task.numbers.origin"], found["task.numbers.unit"]) == (3.1, 0.7), "it has learned that scale"
 
 
 def test_a_fine_tuned_model_keeps_its_head(tmp_path: Path) -> None:

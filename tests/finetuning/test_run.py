@@ -66,6 +66,31 @@ def test_finished_seeds_are_not_trained_again(
 
 
 @pytest.mark.usefixtures("no_pictures")
+def test_all_seeds_have_the_precision_that_the_first_start_measured(
+    table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[object] = []
+
+    def stop_at_seed_1(data: Any, seed: int, *more: Any) -> Any:
+        trained.append(data.run.precision)
+        if seed == 1 and len(trained) == 2:
+            raise KeyboardInterrupt
+        return train_seed(data, seed, *more)
+
+    monkeypatch.setattr(finetuning, "train_seed", stop_at_seed_1)
+    monkeypatch.setattr(finetuning, "choose_precision", lambda device: "bfloat16")
+    with pytest.raises(KeyboardInterrupt):
+        finetune(table, model, tmp_path / "run", seeds=2)
+    monkeypatch.setattr(finetuning, "choose_precision", lambda device: "float32")
+    finetune(table, model, tmp_path / "run", seeds=2)
+    assert trained == ["bfloat16"] * 3
+    record = read_run(tmp_path / "run")
+    assert (record["run"]["precision"], record["origins"]["precision"]) == ("bfloat16", "measured")
+    with pytest.raises(BertkitError, match="different: precision"):
+        finetune(table, model, tmp_path / "run", seeds=2, set=["precision=float32"])
+
+
+@pytest.mark.usefixtures("no_pictures")
 def test_other_settings_in_the_same_folder_are_refused(table: Path, model: Path, tmp_path: Path) -> None:
     finetune(table, model, tmp_path / "run", lr=1e-3)
     with pytest.raises(BertkitError, match=r"holds another run \(different: optimizer\.lr\)") as caught:

@@ -32,6 +32,7 @@ from bertkit.task_types import (
     TextExample,
 )
 from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.task_types.regression import Numbers
 from bertkit.text.wordpiece import WordPiece
 
 PRECISIONS: tuple[Precision, Precision] = ("float32", "bfloat16")
@@ -137,6 +138,20 @@ def test_members_of_an_ensemble_must_read_the_same_tokens(
         save(tmp_path / str(length), encoder, replace(task, max_length=length), tokenizer)
     with pytest.raises(BertkitError, match=r"has task\.max_length=13 and .* 9: they read different tokens"):
         load(tmp_path / "9", tmp_path / "13")
+
+
+def test_members_of_an_ensemble_must_read_as_many_texts_and_give_numbers_on_one_scale(
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
+) -> None:
+    for pair in (False, True):
+        save(tmp_path / str(pair), encoder, replace(task, pair=pair), tokenizer)
+    with pytest.raises(BertkitError, match=r"has task\.pair=True and .* False: they read different tokens"):
+        load(tmp_path / "False", tmp_path / "True")
+    for unit in (1.0, 2.0):
+        numbers = RegressionTask(name="years", metric="pearson", max_length=13, numbers=Numbers(unit=unit))
+        save(tmp_path / str(unit), encoder, numbers, tokenizer)
+    with pytest.raises(BertkitError, match="give numbers on different scales"):
+        load(tmp_path / "1.0", tmp_path / "2.0")
 
 
 def test_members_of_an_ensemble_must_have_the_same_labels(

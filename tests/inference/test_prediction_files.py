@@ -60,7 +60,7 @@ def test_a_continuation_begins_where_a_chunk_of_the_model_does(
 ) -> None:
     monkeypatch.setattr("bertkit.inference.prediction_files._ROWS_AT_ONCE", 30)
     output = tmp_path / "out.jsonl"
-    with pytest.raises(Interrupted, match="stopped after 100 rows"):
+    with pytest.raises(Interrupted, match="stopped after 90 rows"):
         predict_file(Parrot(tmp_path / "model", stop_at=99), texts, output, lambda done: None)
     model = Parrot(tmp_path / "model")
     assert answer(model, texts, output)[0] == 90
@@ -127,7 +127,7 @@ def test_a_second_process_is_refused_while_the_first_writes(tmp_path: Path, text
 
 @pytest.mark.parametrize(
     ("output", "message"),
-    [("out.xls", r'no format named "\.xls"'), ("nowhere/out.csv", "cannot write to .*nowhere: No such file")],
+    [("out.xls", r'no format named "\.xls"'), ("nowhere/out.csv", "the folder .*nowhere does not exist: create it")],
 )
 def test_an_output_that_cannot_be_written_is_an_error_at_once(
     tmp_path: Path, texts: Path, output: str, message: str

@@ -98,6 +98,15 @@ def test_large_micro_batches_are_extrapolated(
     assert sorted(((each.batch_size, each.micro_batch_size) for each in measured), reverse=True) == expected
 
 
+def test_an_objective_that_compares_rows_gets_two_at_least(data: Path, measured: list[PretrainRun]) -> None:
+    encoder = size("1/12/2", vocab_size=4999, max_positions=5000)
+    estimate_peak(make_run(data, encoder, 7, 4999))
+    assert sorted(each.batch_size for each in measured) == [2, 4]
+    measured.clear()
+    estimate_peak(make_run(data, encoder, 4, 4999))
+    assert [each.batch_size for each in measured] == [4]
+
+
 def test_a_micro_batch_of_one_row_is_measured_as_it_is(data: Path, measured: list[PretrainRun]) -> None:
     encoder = size("1/12/2", vocab_size=4999, max_positions=5000)
     estimate_peak(replace(make_run(data, encoder, 7, 4999), micro_batch_size=1))

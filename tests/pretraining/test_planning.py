@@ -32,6 +32,9 @@ def test_the_time_of_a_slow_step_is_extrapolated_from_fewer_rows(
     plan = plan_pretraining(replace(run, batch_size=700, long_batch_size=350), Progress("quiet"))
     assert tried == [(35, 18), (70, 35)]
     assert plan.seconds_per_step == pytest.approx(0.7 * (2 + 0.5 * 700) + 0.3 * (4 + 0.5 * 700))
+    tried.clear()
+    plan_pretraining(replace(run, batch_size=35, long_batch_size=7), Progress("quiet"))
+    assert tried == [(10, 2), (20, 4)], "an objective that compares rows needs two in every phase"
 
 
 @pytest.mark.parametrize(

@@ -338,6 +338,13 @@ def test_windows_that_cannot_be_or_are_too_many_are_refused(
     assert (reply.status_code, reply.json()["field"]) == (422, field)
 
 
+def test_sentences_that_fill_the_queue_are_compared(loaded: list[ServedModel]) -> None:
+    inputs = {"source_sentence": "the river", "sentences": ["the river ran"] * 90}
+    with running(loaded, Limits(queued_tokens=452, batch_tokens=200)) as server:
+        reply = post(server, "/models/words/pipeline/sentence-similarity", {"inputs": inputs})
+    assert (reply.status_code, len(reply.json())) == (200, 90)
+
+
 @pytest.mark.parametrize(("name", "most"), [("top_k", 100), ("max_answer_len", 1000)])
 def test_candidates_for_an_answer_are_limited(server: Server, name: str, most: int) -> None:
     inputs = {"question": "who ran", "context": "the river ran"}

@@ -47,6 +47,9 @@ def test_two_texts_are_one_pair(server: Server) -> None:
     refused = post(server, "/predict", body)
     assert (refused.status_code, refused.json()["field"]) == (422, "inputs[1]")
     assert refused.json()["error"] == 'the model "reviews" reads one text, not two'
+    refused = post(server, "/predict", {"inputs": [["the river", "the mill"], ["the river"]], "model": "inference"})
+    assert (refused.status_code, refused.json()["field"]) == (422, "inputs[1]")
+    assert refused.json()["error"] == 'the model "inference" reads two texts, not one'
 
 
 def test_raw_scores_have_no_activation(server: Server) -> None:

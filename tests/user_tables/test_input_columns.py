@@ -121,7 +121,7 @@ def test_the_label_column_that_a_table_lacks_is_named(tmp_path: Path) -> None:
         (known(), "when,comment\n5,a b\n", {}, r'has no column "review".*Name it with --text comment\.'),
         (known(), "A fine film\nA poor film\n", {}, 'has no column "review". Its columns: A fine film'),
         (known(pair=True), "review\na b\n", {}, 'has no column "opinion".*Name that of the second text: --pair COLUMN'),
-        (known(), "label\ngood\n", {}, "no column that looks like text. Name it: --text COLUMN"),
+        (known(), "label\ngood\n", {}, "no column that looks like text. Its columns: label. Name it: --text COLUMN"),
         (OTHERS_FOLDER, "n\n5\n", {}, "no column that looks like text"),
         (
             TextClassificationTask(name="nli", metric="accuracy", labels=("x", "y"), pair=True),

@@ -12,6 +12,15 @@ from bertkit.errors import BAD_DATA
 from bertkit.user_tables.guess import guess
 
 
+def test_a_class_that_may_be_a_missing_label_is_pointed_out(here: Path) -> None:
+    rows = [(str(row), sentence(row), ("good", "bad", "NaN")[row % 3]) for row in range(40)]
+    for missing, shown in (("NaN", True), ("N/A", True), ("nanny", False)):
+        kept = [(id, text, missing if label == "NaN" else label) for id, text, label in rows]
+        guessed = guess(write_csv(here / f"{len(missing)}.csv", kept, header="id,review,label"))
+        note = f'if "{missing}" stands for a missing label, leave those cells empty'
+        assert (note in guessed.sentence) is shown
+
+
 def test_few_whole_numbers_are_classes_unless_told_otherwise(here: Path) -> None:
     rows = [(str(row), sentence(row), str(1 + row % 5)) for row in range(40)]
     path = write_csv(here / "stars.csv", rows, header="id,review,stars")

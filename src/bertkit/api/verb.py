@@ -125,7 +125,7 @@ def _fits(value: object, hint: object) -> bool:
         return isinstance(value, LoadedModel)
     if hint is Path:
         return isinstance(value, os.PathLike)
-    return not isinstance(hint, type) or hint not in (str, type(None)) or isinstance(value, hint)
+    return not isinstance(hint, type) or hint not in (str, bool, type(None)) or isinstance(value, hint)
 
 
 def _parameter(option: Option) -> Parameter:

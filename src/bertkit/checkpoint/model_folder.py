@@ -54,7 +54,9 @@ WRITTEN_FACTS = frozenset({"format", "bertkit", "files", OTHERS_READ})
 _FORMAT = 2
 
 _LEAST_OF_VOCABULARY = 0.25
-"""The share of the embeddings that must have a token; a few without one round their number up to a multiple of 64."""
+"""The share of the embeddings that must have a token."""
+_MOST_WITHOUT_TOKEN = 0.1
+"""The share that may have none, or 64: embeddings are rounded up to a multiple of 64 or so."""
 
 _ADVICE = "Train the model again."
 
@@ -246,7 +248,8 @@ def _check_vocabulary(path: Path, tokens: int, embeddings: int, extra_tokens: in
     sizes = f"{path}: its tokenizer has {tokens:,} tokens and its model {embeddings:,} embeddings."
     if tokens > embeddings + extra_tokens:
         raise data_error(f"{sizes} Use the tokenizer that the model was trained with.")
-    if tokens < _LEAST_OF_VOCABULARY * embeddings:
+    most_without = max(64, _MOST_WITHOUT_TOKEN * embeddings)
+    if tokens < _LEAST_OF_VOCABULARY * embeddings or embeddings - tokens > most_without:
         raise data_error(
             f"{sizes} It belongs to another model, or a file of the vocabulary was cut off: copy it again."
         )

@@ -157,8 +157,12 @@ def _judge(
 
 
 def caution_about_training_data(model: Pipeline, labelled: LabelledSplit) -> list[str]:
-    """Examples that the model was trained on, or may have been, by the SHA-256 of its files."""
-    trained = read_record(model.folder).get("data", {}).get("train", [])
+    """Examples that the model, or one of an ensemble, was trained on or may have been, by the SHA-256 of its files."""
+    return list(dict.fromkeys(each for folder in model.folders for each in _caution_about_training(folder, labelled)))
+
+
+def _caution_about_training(model: Path, labelled: LabelledSplit) -> list[str]:
+    trained = read_record(model).get("data", {}).get("train", [])
     task, file = labelled.task, labelled.file
     if not trained:
         return []

@@ -24,11 +24,15 @@ from bertkit.inference.conversion import explain_export
 from bertkit.inference.predict import predict
 from bertkit.machine.device import default_device, device_record
 from bertkit.machine.interrupts import Interrupts
+from bertkit.machine.precision import choose_precision
 from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder, differing_settings, read_run
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.task_types import FileTask
+
+MEASURED = "measured"
+"""The origin of a precision that nobody gave."""
 
 
 def finetune(
@@ -49,8 +53,28 @@ def finetune(
     with RunFolder(run.output) as folder, Interrupts() as interrupts:
         if folder.notice:
             progress.say(folder.notice)
+        run, origins = fill_in_precision(run, origins or {}, folder)
         begin_run(folder, settings_record(run), run, origins=origins)
         return run_seeds(load_data(run, progress, model=model), folder, interrupts, progress)
+
+
+def fill_in_precision(
+    run: FinetuneRun, origins: Mapping[str, str], folder: RunFolder
+) -> tuple[FinetuneRun, Mapping[str, str]]:
+    """``run`` with a precision, and the origins of its settings.
+
+    It is the one that the first start on ``folder`` measured, so that all seeds have the same.
+    """
+    if run.precision is not None:
+        return run, origins
+    precision = choose_precision(default_device())
+    if folder.record.exists():
+        record = read_run(folder.path)
+        prefix, settings = ("run.", record["run"]["run"]) if record["kind"] == "tune" else ("", record["run"])
+        if record["origins"].get(f"{prefix}precision") != MEASURED:
+            return run, origins
+        precision = settings["precision"]
+    return replace(run, precision=precision), {**origins, "precision": MEASURED}
 
 
 def settings_record(run: FinetuneRun) -> dict[str, object]:

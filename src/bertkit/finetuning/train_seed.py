@@ -87,9 +87,10 @@ def train_seed(
     plan = _plan(run, seed, steps=steps)
     progress.start(f"seed {seed}", steps, "step")
     selection = _EpochSelection(run.task)
-    training_seconds = 0.0
+    training_seconds, trained_examples = 0.0, 0
     for step in fit(_build_state(trained, run, plan.precision), data.train, plan):
         training_seconds += step.seconds
+        trained_examples += step.examples
         progress.advance(step.step, loss=sum(step.losses.values()), **{"examples/s": step.examples / step.seconds})
         folder.log({"kind": "train", "seed": seed, "step": step.step, "lr": step.lr, **step.losses})
         if step.step % per_epoch == 0:
@@ -108,7 +109,7 @@ def train_seed(
         best_epoch=selection.best_epoch,
         scores=best.scores | _score_extra_dev(data, predictor, best.task),
         seconds=time.monotonic() - begin,
-        examples_per_second=data.num_examples * run.epochs / training_seconds,
+        examples_per_second=trained_examples / training_seconds,
         parts=best.parts,
     )
     progress.say(f"seed {seed}: {format_scores(result.scores)} (epoch {result.best_epoch} of {run.epochs})")

@@ -51,7 +51,8 @@ def read_attention(
     if most_tokens is not None and len(tokens) > most_tokens:
         found = len(tokens) + feature.num_truncated
         raise usage_error(f"the text has {found:,} tokens; a page shows up to {most_tokens}: shorten it.")
-    encoder = pipeline.encoder
+    # Not pipeline.encoder, which would stay in memory beside the encoder that a server computes with.
+    encoder = pipeline.models[0].load_encoder(mapped=True).to(pipeline.device).eval()
     batch = collate([feature], pad_id=tokenizer.pad_id).to(next(encoder.parameters()).device)
     weights = _record(encoder, lambda: encoder(batch, output_hidden_states=True))
     return AttentionMaps(tokens, weights, feature.num_truncated)

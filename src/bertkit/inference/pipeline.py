@@ -56,7 +56,7 @@ from bertkit.user_tables.input_columns import choose_columns
 _METHODS_OF_ONE_INPUT = ("answer", "choose")
 """Methods of tasks whose inputs are more than texts or pairs; several of them are rows of a table."""
 
-_ROW_SETTINGS = ("max_length", "stride", "max_query")
+_ROW_SETTINGS = ("max_length", "stride", "max_query", "pair", "both_orders", "context")
 """Settings of a task that say which tokens of an input are in a row."""
 
 Texts = list[str] | list[tuple[str, str]] | list[Text] | DataTable
@@ -154,7 +154,7 @@ class Pipeline(EncoderPipeline):
 
         A table is a pandas DataFrame or a Dataset of ``datasets``. Its columns are ``text`` and ``pair``, or are found
         as ``bertkit predict`` finds those of a file: those of the training, or guessed with a warning. A model for tags
-        gives the tags and ``entities`` of texts, in a list or in a column ``text``, and of words in lists or rows.
+        gives the tags and ``entities`` of texts, in a list or in a column ``text``, and of a table with a word per row.
         """
         task, examples = _read(self, texts, text, pair)
         # The index of a DataFrame or of a Series; that of a list is a method, and a table of words has several rows for
@@ -279,6 +279,12 @@ def _require_same(first: ModelFolder, other: ModelFolder) -> None:
             raise usage_error(
                 f"{other.path} has task.{name}={others.get(name)} and {first.path} {own.get(name)}: they read "
                 "different tokens of a text and cannot be an ensemble."
+            )
+    if isinstance(task, RegressionTask) and isinstance(other_task, RegressionTask):
+        one, two = task.numbers, other_task.numbers
+        if (one.origin, one.unit) != (two.origin, two.unit):
+            raise usage_error(
+                f"{other.path} and {first.path} give numbers on other scales: they cannot be an ensemble."
             )
 
 

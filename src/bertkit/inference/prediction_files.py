@@ -121,7 +121,8 @@ def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Repor
             if done % _ROWS_BETWEEN_REPORTS == 0:
                 report(done)
             if interrupts.requested:
-                stopped = f"stopped after {count_of(done, 'row')}. Continue with the same command."
+                whole = done - done % _ROWS_AT_ONCE
+                stopped = f"stopped after {count_of(whole, 'row')}. Continue with the same command."
                 raise Interrupted(interrupts.requested, stopped)
     report(done)
     return done

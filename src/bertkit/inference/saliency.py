@@ -165,7 +165,7 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
     folder, *_ = pipeline.models
     if find_task(folder) is None:
         if second is not None:
-            raise usage_error("the model fills in words and reads one text: leave out --pair.")
+            raise usage_error("the model fills in words and reads one text: leave out the pair.")
         return folder.load_model(build_masked_lm).eval(), _explain_mask(pipeline, text)
     task = pipeline.task
     if obstacle := _find_obstacle(task):
@@ -177,7 +177,7 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
     else:
         assert isinstance(task, TaggingTask)
         if second is not None:
-            raise usage_error("the model tags words and reads one text: leave out --pair.")
+            raise usage_error("the model tags words and reads one text: leave out the pair.")
         target = _explain_tag(pipeline, task, text)
     return folder.load_model(task.objectives).eval(), target
 
@@ -197,7 +197,7 @@ def _explain_text(pipeline: Pipeline, task: TextTask, example: TextExample) -> _
 
 def _explain_answer(pipeline: Pipeline, task: QuestionAnsweringTask, question: str, context: str | None) -> _Target:
     if context is None:
-        raise usage_error("the model answers questions: give the text with the answer as the pair (--pair).")
+        raise usage_error("the model answers questions: give the text with the answer as the pair.")
     example = SpanExample("0", question, check_text(context, "pair"))
     feature = _encode(pipeline, task, example)
     features, offsets = [feature], feature.offsets

@@ -40,7 +40,7 @@ def architecture_defaults(encoder: EncoderConfig, *, vocab_size: int) -> dict[st
 
 
 def objective_settings(names: Sequence[str], encoder: EncoderConfig, *, vocab_size: int) -> list[Setting]:
-    """The settings of objectives that the user names and the encoder has not among its own, which have theirs."""
+    """The default settings of the objectives that the user adds to the encoder's own, whose settings come with it."""
     own = default_objectives(encoder)
     return [
         Setting(path, value, f"objective {name}")

@@ -129,10 +129,11 @@ def build_job(
     continues_rows = isinstance(phases[0].source, OrderedSource)
     if isinstance(model.encoder, Stateful):
         model.encoder.stateful = continues_rows
-    if continues_rows and (run.micro_batch_size or run.batch_size) * group.size < run.batch_size:
+    largest = max(phase.plan.batch_size for phase in phases)
+    if continues_rows and (run.micro_batch_size or largest) * group.size < largest:
         raise usage_error(
-            f"micro_batch_size is {run.micro_batch_size}; rows that continue from batch to batch cannot be divided "
-            "into micro-batches: leave it out, or lower batch_size."
+            f"micro_batch_size is {run.micro_batch_size}, and a batch has {largest} rows; rows that continue from "
+            "batch to batch cannot be divided into micro-batches: leave it out, or lower the size of the batches."
         )
     return PretrainingJob(
         run=run,

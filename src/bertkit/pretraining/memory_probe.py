@@ -18,7 +18,7 @@ from bertkit.errors import BertkitError
 from bertkit.machine.device import default_device
 from bertkit.pretraining.model_size import affordable_tokens
 from bertkit.pretraining.record import PretrainRun
-from bertkit.pretraining.trial_steps import train_briefly, with_enough_steps
+from bertkit.pretraining.trial_steps import fewer_rows, train_briefly, with_enough_steps
 from bertkit.storage.returned_errors import ReturnErrors, raise_returned
 from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError
 
@@ -32,6 +32,9 @@ _MAX_TOKENS, _MAX_SECONDS = 8192, 10.0
 """Larger micro-batches are extrapolated, as memory is linear in the number of rows: two smaller ones are measured. The
 larger of them is half of the micro-batch, but at most this many tokens, and a step that takes this long."""
 
+_FEWEST_ROWS = 4
+"""Rows of the larger of them: an objective that compares passages needs 2 rows in the smaller one."""
+
 
 def estimate_peak(run: PretrainRun) -> int:
     """Peak memory of one process in bytes, on the device that computes; ``run.precision`` must be set."""
@@ -40,9 +43,11 @@ def estimate_peak(run: PretrainRun) -> int:
         batches[run.long_seq_length] = run.long_batch_size or run.batch_size
     rows = {length: min(batch, run.micro_batch_size or batch) for length, batch in batches.items()}
     length, most = max(rows.items(), key=lambda each: each[0] * each[1])
-    if most == 1 or length * most <= _TOKENS_TO_MEASURE:
+    if most <= _FEWEST_ROWS or length * most <= _TOKENS_TO_MEASURE:
         return _measure(run, 1.0)
-    large = max(2, min(most // 2, _MAX_TOKENS // length, int(affordable_tokens(run, _MAX_SECONDS)) // length))
+    large = max(
+        _FEWEST_ROWS, min(most // 2, _MAX_TOKENS // length, int(affordable_tokens(run, _MAX_SECONDS)) // length)
+    )
     small = large // 2
     with_small, with_large = (_measure(run, each / most) for each in (small, large))
     return with_large + (with_large - with_small) * (most - large) // (large - small)
@@ -65,13 +70,13 @@ def _with_fewer_rows(run: PretrainRun, share: float) -> PretrainRun:
 
     def rows(batch: int) -> int:
         micro_batches = 1 if run.micro_batch_size is None else min(2, -(-batch // run.micro_batch_size))
-        return micro_batches * max(1, round(min(batch, run.micro_batch_size or batch) * share))
+        return micro_batches * fewer_rows(min(batch, run.micro_batch_size or batch), share)
 
     changes: dict[str, int] = {"batch_size": rows(run.batch_size)}
     if run.long_batch_size is not None:
         changes["long_batch_size"] = rows(run.long_batch_size)
     if run.micro_batch_size is not None:
-        changes["micro_batch_size"] = max(1, round(run.micro_batch_size * share))
+        changes["micro_batch_size"] = fewer_rows(run.micro_batch_size, share)
     changes["evaluation_examples"] = min(run.evaluation_examples, _EVALUATIONS * rows(run.batch_size))
     return dataclasses.replace(with_enough_steps(run), **changes)  # type: ignore[arg-type]
 

@@ -6,6 +6,7 @@ import dataclasses
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from bertkit.data.mixture import Mixture
 from bertkit.machine.device import default_device
@@ -15,7 +16,7 @@ from bertkit.pretraining.memory_probe import estimate_peak
 from bertkit.pretraining.model_size import affordable_tokens, count_parameters
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import check_settings
-from bertkit.pretraining.trial_steps import measure_phases
+from bertkit.pretraining.trial_steps import fewer_rows, measure_phases
 from bertkit.report.progress import Progress, describe_duration
 from bertkit.results import Result
 
@@ -99,11 +100,12 @@ def _measure_seconds(run: PretrainRun) -> list[float]:
     A step that takes too long is extrapolated from two batches, one with as many rows as can be afforded and one with
     half of them: the time of a step is linear in its rows.
     """
-    batch = max(run.batch_size, run.long_batch_size or 0)
-    share = affordable_tokens(run, _SECONDS_TO_MEASURE) / run.tokens_per_step
-    if share >= 1:
+    batches = (run.batch_size, run.long_batch_size or run.batch_size)
+    batch, share = max(batches), affordable_tokens(run, _SECONDS_TO_MEASURE) / run.tokens_per_step
+    # An objective that compares passages needs 2 rows in the smaller batch of each phase.
+    large = max(ceil(4 * batch / min(batches)), int(batch * share))
+    if large >= batch:
         return measure_phases(run, _SECONDS_TO_MEASURE)
-    large = max(2, int(batch * share))
     small = large // 2
     with_small, with_large = (measure_phases(_with_rows(run, rows / batch), 0) for rows in (small, large))
     growth = (batch - large) / (large - small)
@@ -111,7 +113,5 @@ def _measure_seconds(run: PretrainRun) -> list[float]:
 
 
 def _with_rows(run: PretrainRun, share: float) -> PretrainRun:
-    rows = {name: getattr(run, name) for name in ("batch_size", "long_batch_size")}
-    return dataclasses.replace(
-        run, **{name: max(1, round(count * share)) for name, count in rows.items() if count is not None}
-    )
+    long_rows = None if run.long_batch_size is None else fewer_rows(run.long_batch_size, share)
+    return dataclasses.replace(run, batch_size=fewer_rows(run.batch_size, share), long_batch_size=long_rows)

@@ -45,8 +45,8 @@ _CONTEXTS = {
 class PretrainRun:
     """The settings of one pre-training. One of ``steps`` and ``minutes`` is given.
 
-    With ``minutes`` the run is timed: the learning rate, the masking rate and the length of the rows depend on the time
-    that was spent in training, of which shares are then shares.
+    With ``minutes`` the run is timed: the learning rate, the masking rate and the length of the rows follow the time
+    since the beginning, evaluations and checkpoints included, and every share is a share of it.
 
     With ``long_seq_length`` the last ``long_share`` of the steps use longer rows: the paper's 128, then 512. The paper
     does not say whether the optimizer and its schedule ``continue`` there; with ``restart`` both start again.

@@ -20,10 +20,11 @@ CHANGEABLE = (
     "save_every",
     "keep_checkpoints",
 )
-"""Settings that no weight depends on, so a resume may change them."""
+"""Settings that no weight depends on, so a resume may change them. In a timed run the weights depend on all that takes
+time."""
 
 _PLACES = ("data", "mix", "output", "from_model", "also_evaluate")
-"""Folders may have been moved since. The content of corpora is compared by checksum; a model is not read again."""
+"""Folders may have been moved since. The contents of corpora and of the model are compared by checksum."""
 
 
 class RunIdentity(TypedDict):

@@ -21,6 +21,11 @@ def with_enough_steps(run: PretrainRun) -> PretrainRun:
     return dataclasses.replace(run, steps=_ENOUGH_STEPS, long_share=0.5, head_share=0.0)
 
 
+def fewer_rows(count: int, share: float) -> int:
+    """A share of ``count`` rows, but two if there are as many: an objective that compares rows needs them."""
+    return min(count, max(2, round(count * share)))
+
+
 def measure_step(run: PretrainRun, seconds: float) -> float:
     """Seconds per training step, the mean over the steps of all phases; at least ``seconds`` are spent on measuring."""
     measured = measure_phases(run, seconds)

@@ -69,8 +69,9 @@ async def classify(
     """For each text all labels, the best first; ``activation`` replaces that of the model."""
     inputs = [model.text_input(text) for text in texts]
     for number, (text, each) in enumerate(zip(texts, inputs, strict=True)):
-        if not isinstance(text, str) and isinstance(each.task, TextTask) and not each.task.pair:
-            raise invalid(f'the model "{model.name}" reads one text, not two', place_of(field, number, len(texts)))
+        if isinstance(each.task, TextTask) and each.task.pair == isinstance(text, str):
+            reads = "two texts, not one" if each.task.pair else "one text, not two"
+            raise invalid(f'the model "{model.name}" reads {reads}', place_of(field, number, len(texts)))
     results = await call.run(model, model.predictions, inputs, truncate=truncate, can_truncate=True, field=field)
     return [_scores(model, result, activation or model.activation) for result in results]
 
@@ -201,10 +202,9 @@ async def compare(
     call: Call, model: ServedModel, source: str, texts: Sequence[str], *, truncate: bool | None = None
 ) -> list[float]:
     """The cosine of the vector of ``source`` with that of each text."""
-    (one,), others = await asyncio.gather(
-        embed(call, model, [source], truncate=truncate, field="inputs.source_sentence"),
-        embed(call, model, texts, truncate=truncate, field="inputs.sentences"),
-    )
+    # One after the other: an empty queue has room for any one job, and not for two.
+    (one,) = await embed(call, model, [source], truncate=truncate, field="inputs.source_sentence")
+    others = await embed(call, model, texts, truncate=truncate, field="inputs.sentences")
     return [float(cosine) for cosine in (others @ one).clip(-1, 1)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -193,12 +194,13 @@ async def dispatch(call: Call, body: dict[str, Any]) -> object:
 
 
 async def dispatch_patiently(call: Call, body: dict[str, Any]) -> object:
-    """As ``dispatch`` for a part of a request: it waits while the queue is full, because such parts are bounded."""
+    """As ``dispatch`` for a part of a request: it waits while the queue is full, as long as a request may take."""
+    latest = time.monotonic() + call.service.limits.seconds
     while True:
         try:
             return await dispatch(call, body)
         except ServerError as error:
-            if error.status != 429:
+            if error.status != 429 or time.monotonic() > latest:
                 raise
             await asyncio.sleep(min(error.retry_after or 1.0, 1.0))
 

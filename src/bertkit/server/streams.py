@@ -39,8 +39,8 @@ class StreamLine(msgspec.Struct, forbid_unknown_fields=True):
 class StreamEndpoint(Endpoint):
     """``POST /stream``: a line is a text as JSON or ``{"inputs": ..., "parameters": {...}}``.
 
-    The answer to line n, counted from 0, is ``{"index": n, "result": ...}`` or ``{"index": n, "error": ...}``. The
-    query may have a ``model``. A line has the limits of a whole body.
+    The answer to the n-th line that is not empty, counted from 0, is ``{"index": n, "result": ...}`` or
+    ``{"index": n, "error": ...}``. The query may have a ``model``. A line has the limits of a whole body.
     """
 
     accepts: tuple[str, ...] = (NDJSON,)

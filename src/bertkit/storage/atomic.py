@@ -173,7 +173,8 @@ def explain_writing(path: Path) -> Iterator[None]:
         yield
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise BertkitError(f"cannot write {path}: {reason}. The previous content is intact.") from error
+        intact = " The previous content is intact." if path.exists() else ""
+        raise BertkitError(f"cannot write {path}: {reason}.{intact}") from error
 
 
 @contextmanager

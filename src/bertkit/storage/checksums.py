@@ -40,8 +40,11 @@ def _files_below(folder: Path) -> list[Path]:
 
 
 def fingerprint_of(paths: Iterable[Path], *facts: str) -> str:
-    """A hash of the content of files, and of the files in folders but not below these, and of further ``facts``."""
-    files = [file for path in paths for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
+    """A hash of the content of files, and of the files in folders but not below these, and of further ``facts``.
+
+    Hidden files of a folder do not count: a command may be writing its answers to one.
+    """
+    files = [file for path in paths for file in (sorted(path.glob("[!.]*")) if path.is_dir() else [path])]
     hashes = [sha256_of(file) for file in files if file.is_file()]
     return hashlib.sha256("\n".join([*hashes, *facts]).encode()).hexdigest()[:16]
 

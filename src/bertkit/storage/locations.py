@@ -116,10 +116,13 @@ def explain_missing_model(path: Path) -> BertkitError:
 def _explain_absence(path: Path) -> str:
     if (path / "best").exists():
         return f"in {path}, which is a sweep. Its best model: {path / 'best'}"
+    if (path / "results.json").is_file():
+        return f"in {path} any more: that run has ended, and its model has been deleted. Train in another -o folder."
     if (path / "run.json").is_file():
         return f"in {path} yet: that run has not ended. Repeat or resume its command."
     if path.is_file():
-        return f"at {path}, which is a file. Name its folder: {path.parent}"
+        name = f"its folder: {path.parent}" if (path.parent / "config.json").is_file() else "the folder of a model."
+        return f"at {path}, which is a file. Name {name}"
     if path.exists():
         return f"at {path}: it has neither config.json nor model/config.json."
     siblings = sorted(path.parent.iterdir()) if path.parent.is_dir() else []

@@ -89,6 +89,8 @@ def locked_partial(output: Path) -> Iterator[Path]:
             stack.enter_context(exclusive_lock(partial))
         except LockHeldError as error:
             raise usage_error(f"{output} is being written by another process. Choose another -o file.") from error
+        except FileNotFoundError as error:
+            raise usage_error(f"the folder {output.parent} does not exist: create it, or choose another.") from error
         except OSError as error:
             raise usage_error(f"cannot write to {output.parent}: {error.strerror}. Choose another -o file.") from error
         yield partial

@@ -24,7 +24,7 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.errors import DivergenceError, count_of
 from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.run import begin_run, run_seeds, settings_record
+from bertkit.finetuning.run import begin_run, fill_in_precision, run_seeds, settings_record
 from bertkit.machine.interrupts import Interrupted, Interrupts
 from bertkit.report.plots import plot_sweep
 from bertkit.report.progress import Progress
@@ -89,12 +89,13 @@ class _Worker:
 
     def begin(self, origins: Mapping[str, str]) -> None:
         """Write the record of the sweep, or check that the folder holds the same sweep."""
-        settings = {
-            "run": settings_record(self._base),
-            "axes": config.to_json(self._sweep.axes),
-            "sampler": self._sweep.sampler if self._sweep.trials else None,
-        }
         with RunFolder(self._folder, wait=True) as folder:
+            self._base, origins = fill_in_precision(self._base, origins, folder)
+            settings = {
+                "run": settings_record(self._base),
+                "axes": config.to_json(self._sweep.axes),
+                "sampler": self._sweep.sampler if self._sweep.trials else None,
+            }
             named = {f"run.{path}": origin for path, origin in origins.items()}
             begin_run(folder, settings, self._base, kind="tune", origins=named)
             self._origins = origins

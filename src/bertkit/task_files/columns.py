@@ -88,7 +88,7 @@ def guess_columns(table: Table, *, text: str | None, pair: str | None, label: st
     named = labels or ((by_name,) if by_name else ())
     texts = [each for each in profiles if each.is_text and each.name not in taken.union(named)]
     if text is None:
-        text, pair = _guess_texts(table.path, texts, pair)
+        text, pair = _guess_texts(table, texts, pair)
     elif pair is None:
         pair = _partner(text, [each.name for each in texts])
     others = [each for each in profiles if each.name not in (text, pair)]
@@ -106,9 +106,8 @@ def guess_texts(table: Table, *, text: str | None, pair: str | None) -> Columns:
     profiles = _profiles(table)
     taken = {text, pair, label_by_name([each.name for each in profiles])}
     if text is None:
-        text, pair = _guess_texts(
-            table.path, [each for each in profiles if each.is_text and each.name not in taken], pair
-        )
+        texts = [each for each in profiles if each.is_text and each.name not in taken]
+        text, pair = _guess_texts(table, texts, pair)
     return Columns(first=text, second=pair, id=find_id(table.columns))
 
 
@@ -143,9 +142,12 @@ def _check_first_line(table: Table, cells: Sequence[str]) -> None:
         )
 
 
-def _guess_texts(path: Path, texts: Sequence[_Profile], pair: str | None) -> tuple[str, str | None]:
+def _guess_texts(table: Table, texts: Sequence[_Profile], pair: str | None) -> tuple[str, str | None]:
     if not texts:
-        raise usage_error(f"{path} has no column that looks like text. Name it: --text COLUMN.")
+        columns = list_names(table.columns)
+        raise usage_error(
+            f"{table.path} has no column that looks like text. Its columns: {columns}. Name it: --text COLUMN."
+        )
     texts = [each for each in texts if each.is_written_by_people] or texts
     ordered = sorted(texts, key=lambda each: (_rank_name(each.name), -each.mean_length))
     if pair is None:
@@ -227,5 +229,9 @@ def _labels_by_content(path: Path, profiles: Sequence[_Profile], rows: int) -> t
     if len(numbers) == 1:
         return (numbers[0],)
     columns = list_names([each.name for each in profiles])
-    others = f"the columns beside the text are {columns}" if columns else "there are only texts"
-    raise usage_error(f"{path} has no column that looks like a label: {others}. Name it: --label COLUMN.")
+    if not columns:
+        raise usage_error(f"{path} has texts and no labels. Give a table with a column of labels, such as a .csv.")
+    raise usage_error(
+        f"{path} has no column that looks like a label: the columns beside the text are {columns}. Name it: --label "
+        "COLUMN."
+    )

@@ -42,11 +42,12 @@ class Plan:
 
     ``batch_size`` counts examples over all processes. Each process splits its part into micro-batches of
     ``micro_batch_size`` (None: no split). The schedule starts at step ``schedule_from`` and ends ``total_steps`` later.
-    With ``total_seconds`` instead, all of these are seconds spent in training, and learning rate, masking and the end
-    depend on them.
+    With ``total_seconds`` instead, all of these are seconds since the beginning, evaluations and checkpoints included,
+    and learning rate, masking and the end depend on them.
 
-    ``loader_workers`` threads prepare the batches of the next steps; their number does not change any result. None
-    means 1 for a GPU and 0 for a CPU, where a thread costs 2 % of the speed and there is no other device to keep busy.
+    ``loader_workers`` threads prepare the batches of the next steps. Their number changes no result of a run with
+    ``total_steps``; in a timed run the masking of a batch is that of the time when it was made. None means 1 for a GPU
+    and 0 for a CPU, where a thread costs 2 % of the speed and there is no other device to keep busy.
     """
 
     total_steps: int | None = None

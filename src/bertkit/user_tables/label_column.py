@@ -39,6 +39,9 @@ _PERCENTAGE = re.compile(r"[+-]?\d+([.,]\d+)?\s*%")
 
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}([,. '\u2019\u00a0\u202f]\d{3})+(\.\d+)?")
 
+_MISSING = ("nan", "n/a", "#n/a", "<na>", "na", "null")
+"""How pandas, R and spreadsheets write a missing value."""
+
 _NOT_FINITE = ("nan", "inf", "infinity")
 """How programs spell a number that is missing or out of range."""
 
@@ -161,6 +164,8 @@ def describe_labels(column: LabelColumn) -> str:
     counts = column.labels.counts
     if column.kind == "classes":
         doubt = "; if cells hold several: --kind labels" if may_hold_several(column.labels) else ""
+        if missing := next((label for label in counts if label.casefold() in _MISSING), None):
+            doubt += f'; if "{missing}" stands for a missing label, leave those cells empty'
         return f"{len(counts)} classes: {list_classes(counts)}{doubt}"
     if column.kind == "labels":
         mean = counts.total() / column.rows
@@ -169,7 +174,9 @@ def describe_labels(column: LabelColumn) -> str:
         doubt = "; if they are classes, write the name of each row's class into one column" if column.is_one_hot else ""
         return f"several of {len(counts)} labels, {mean:.1f} per text, {form}: {names}{doubt}"
     values = [float(label) for label in counts.elements()]
-    return f"a number from {min(values):g} to {max(values):g}, {statistics.fmean(values):.3g} on average"
+    mean = statistics.fmean(values)
+    shown = f"{mean:.3g}" if abs(mean) < 1000 else f"{mean:.0f}"
+    return f"a number from {min(values):g} to {max(values):g}, {shown} on average"
 
 
 def list_classes(counts: Counter[str]) -> str:

@@ -102,7 +102,10 @@ def _scale(path: Path, labels: Labels) -> Numbers:
     if not are_numbers(labels.counts):
         wrong = next(label for label in labels.counts if not are_numbers([label]))
         where, line = labels.first_seen[wrong]
-        raise data_error(f'{at_row(where, line)}: "{wrong}" is not a number. Fix the row, or give --kind classes.')
+        raise data_error(
+            f'{at_row(where, line)}: "{wrong}" is not a number. Fix the row, leave its cell empty if the number is '
+            "unknown, or give --kind classes."
+        )
     for label, (where, line) in labels.first_seen.items():
         check_number(float(label), label, at_row(where, line))
     values = [float(label) for label in labels.counts.elements()]
