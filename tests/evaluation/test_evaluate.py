@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,13 @@ def test_a_folder_that_does_not_say_it_is_for_pairs_is_scored_on_pairs(tmp_path:
     pairs.write_text("text,second,label\n" + "".join(f"a river {n},a stone {n % 3},{n / 7}\n" for n in range(20)))
     found = bertkit.evaluate(tmp_path / "hf", data=pairs, text="text", pair="second", progress="quiet")
     assert found.examples == 20
+
+
+def test_an_unknown_split_is_named_beside_those_that_are_there(run: Path) -> None:
+    task = replace(load(run).task, heldout=0.2)
+    with pytest.raises(BertkitError, match=r"has no tset split\. It has: train, .*dev") as raised:
+        read_split(task, None, "tset")
+    assert "files:" not in str(raised.value)
 
 
 def test_a_file_of_the_training_is_noted(run: Path, table: Path, tmp_path: Path) -> None:
