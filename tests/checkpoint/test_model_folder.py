@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from bertkit.checkpoint.model_folder import OTHERS_READ, ModelFolder, save_model
+from bertkit.checkpoint.model_folder import OTHERS_READ, ModelFolder, _check_vocabulary, save_model
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
@@ -231,6 +232,12 @@ def test_a_tokenizer_with_fewer_tokens_than_embeddings_is_loaded(
     assert tokenizer.vocab_size == 31 < encoder.config.vocab_size
     save(tmp_path / "model", encoder, tokenizer)
     assert ModelFolder.open(tmp_path).tokenizer.vocab_size == 31
+
+
+@pytest.mark.parametrize(("tokens", "embeddings"), [(2_800, 3_000), (20_000, 30_522), (30_000, 30_522)])
+def test_few_embeddings_may_lack_a_token(tokens: int, embeddings: int) -> None:
+    with pytest.raises(BertkitError, match="was cut off") if tokens == 20_000 else nullcontext():
+        _check_vocabulary(Path("model"), tokens, embeddings, 0)
 
 
 def test_a_tokenizer_of_another_model_is_an_error(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:

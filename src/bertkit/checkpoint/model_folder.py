@@ -53,10 +53,8 @@ WRITTEN_FACTS = frozenset({"format", "bertkit", "files", OTHERS_READ})
 
 _FORMAT = 2
 
-_LEAST_OF_VOCABULARY = 0.25
-"""The share of the embeddings that must have a token."""
-_MOST_WITHOUT_TOKEN = 0.1
-"""The share that may have none, or 64: embeddings are rounded up to a multiple of 64 or so."""
+_LEAST_OF_VOCABULARY, _MOST_WITHOUT_TOKEN = 0.25, 0.1
+"""The shares of the embeddings that must have a token, and that may have none; 128 may, as numbers are rounded up."""
 
 _ADVICE = "Train the model again."
 
@@ -248,7 +246,7 @@ def _check_vocabulary(path: Path, tokens: int, embeddings: int, extra_tokens: in
     sizes = f"{path}: its tokenizer has {tokens:,} tokens and its model {embeddings:,} embeddings."
     if tokens > embeddings + extra_tokens:
         raise data_error(f"{sizes} Use the tokenizer that the model was trained with.")
-    most_without = max(64, _MOST_WITHOUT_TOKEN * embeddings)
+    most_without = max(128, _MOST_WITHOUT_TOKEN * embeddings)
     if tokens < _LEAST_OF_VOCABULARY * embeddings or embeddings - tokens > most_without:
         raise data_error(
             f"{sizes} It belongs to another model, or a file of the vocabulary was cut off: copy it again."
