@@ -213,6 +213,7 @@ void run_blocks(const Block *blocks, int64_t num_blocks, const float *tokens, fl
                 int64_t num_texts, int64_t count, float epsilon) {
     Texts all = {lengths, num_texts, count};
     int64_t width = blocks->output.columns, parts = omp_get_max_threads();
+    if (count == 0) return;
     if (parts == 1 || count < parts * FEWEST_TOKENS) {
         /* In no parallel region, not even one of a single thread: within it each product would start new threads, and a
            text alone would take 25 ms instead of 6. */
