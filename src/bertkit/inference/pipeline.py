@@ -284,7 +284,7 @@ def _require_same(first: ModelFolder, other: ModelFolder) -> None:
         one, two = task.numbers, other_task.numbers
         if (one.origin, one.unit) != (two.origin, two.unit):
             raise usage_error(
-                f"{other.path} and {first.path} give numbers on other scales: they cannot be an ensemble."
+                f"{other.path} and {first.path} give numbers on different scales: they cannot be an ensemble."
             )
 
 
