@@ -142,6 +142,10 @@ def test_settings_that_do_not_fit_are_refused(run: PretrainRun) -> None:
     for changes, message in (
         ({"encoder": replace(run.encoder, word_length=13)}, "encoder.word_length is 13; .* has words of 9 characters"),
         ({"micro_batch_size": 3}, "rows that continue from batch to batch cannot be divided"),
+        (
+            {"micro_batch_size": run.batch_size, "long_seq_length": 40, "long_batch_size": 2 * run.batch_size},
+            rf"a batch has {2 * run.batch_size} rows; rows that continue from batch to batch cannot be divided",
+        ),
         ({"shard": True}, "shard needs an encoder that is a stack of equal layers"),
         ({"task": replace(run.task, samples=99)}, "num_samples is 99 and the vocabulary has"),
     ):

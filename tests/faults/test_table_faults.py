@@ -155,7 +155,11 @@ def test_an_unknown_delimiter_is_not_taken_for_one_column_of_text(
 ) -> None:
     (here / "t.csv").write_bytes(table().replace(b",", mark.encode()))
     assert finetune(here / "t.csv") == WRONG_USAGE
-    assert "Name it: --" in last_line(capsys)
+    said = last_line(capsys)
+    assert said == (
+        f"error: t.csv has texts and no labels: its columns are id{mark}text{mark}label. Add a column of labels; a "
+        "comma, a semicolon, a tab or | separates columns."
+    )
     assert finetune(here / "t.csv", "--text", "text", "--label", "label") == WRONG_USAGE
     assert 'has no column "text"' in last_line(capsys)
 

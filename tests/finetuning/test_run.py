@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,20 @@ QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 33, "progress": "quiet"}
 
 def finetune(table: Path, model: Path, output: Path, **options: Any) -> FinetuneResult:
     return bertkit.finetune(table, model=model, output=output, **{**QUICK, **options})
+
+
+def interrupt_seed_1(monkeypatch: pytest.MonkeyPatch, note: Callable[[Any, int], object]) -> list[object]:
+    """What ``note`` says about each seed that is trained; seed 1 is interrupted the first time."""
+    noted: list[object] = []
+
+    def train(data: Any, seed: int, *more: Any) -> Any:
+        noted.append(note(data, seed))
+        if seed == 1 and len(noted) == 2:
+            raise KeyboardInterrupt
+        return train_seed(data, seed, *more)
+
+    monkeypatch.setattr(finetuning, "train_seed", train)
+    return noted
 
 
 def test_a_run_folder_holds_results_plots_and_a_model(table: Path, model: Path, tmp_path: Path) -> None:
@@ -46,15 +61,7 @@ def test_a_head_that_other_libraries_lack_is_announced(
 def test_finished_seeds_are_not_trained_again(
     table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seeds: list[int] = []
-
-    def fail_at_seed_1(data: Any, seed: int, *more: Any) -> Any:
-        seeds.append(seed)
-        if seed == 1 and len(seeds) == 2:
-            raise KeyboardInterrupt
-        return train_seed(data, seed, *more)
-
-    monkeypatch.setattr(finetuning, "train_seed", fail_at_seed_1)
+    seeds = interrupt_seed_1(monkeypatch, lambda data, seed: seed)
     with pytest.raises(KeyboardInterrupt):
         finetune(table, model, tmp_path / "run", seeds=3)
     result = finetune(table, model, tmp_path / "run", seeds=3)
@@ -69,15 +76,7 @@ def test_finished_seeds_are_not_trained_again(
 def test_all_seeds_have_the_precision_that_the_first_start_measured(
     table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trained: list[object] = []
-
-    def stop_at_seed_1(data: Any, seed: int, *more: Any) -> Any:
-        trained.append(data.run.precision)
-        if seed == 1 and len(trained) == 2:
-            raise KeyboardInterrupt
-        return train_seed(data, seed, *more)
-
-    monkeypatch.setattr(finetuning, "train_seed", stop_at_seed_1)
+    trained = interrupt_seed_1(monkeypatch, lambda data, seed: data.run.precision)
     monkeypatch.setattr(finetuning, "choose_precision", lambda device: "bfloat16")
     with pytest.raises(KeyboardInterrupt):
         finetune(table, model, tmp_path / "run", seeds=2)

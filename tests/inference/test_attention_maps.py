@@ -61,8 +61,19 @@ def test_too_many_tokens_are_refused_before_anything_is_computed(
 
 def test_the_encoder_that_was_read_does_not_stay_in_memory(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     pipeline = load(save(tmp_path, encoder, tokenizer))
+    before = pipeline.embed("the river ran")
+    loaded = vars(pipeline).get("encoder")
     read_attention(pipeline, "the river ran")
-    assert "encoder" not in vars(pipeline)
+    assert vars(pipeline).get("encoder") is loaded
+    assert (pipeline.embed("the river ran") == before).all()
+    assert not any(module._forward_pre_hooks for module in pipeline.encoder.modules())
+
+
+def test_an_ensemble_has_no_attention_of_its_own(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+    pipeline = load(save(tmp_path, encoder, tokenizer))
+    pipeline.models *= 2
+    with pytest.raises(BertkitError, match="the models of an ensemble have no vectors in common"):
+        read_attention(pipeline, "the river ran")
 
 
 def test_a_text_is_needed(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:

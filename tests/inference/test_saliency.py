@@ -106,7 +106,7 @@ def test_what_was_not_read_is_counted(folder: Path) -> None:
 def test_what_cannot_be_explained_is_one_line(folder: Path) -> None:
     for name, text, message in (
         ("words", TEXT, r"write \[MASK\] in place of one"),
-        ("questions", "who", r"give the text with the answer as the pair"),
+        ("questions", "who", r"give the text with the answer as the pair\.$"),
         ("names", "", "has no word that the model reads"),
         ("names", TEXT * 9, "longer than a window of 33 tokens: shorten it"),
         ("choices", TEXT, "masked words, and not for multiple-choice"),

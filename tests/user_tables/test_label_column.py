@@ -17,7 +17,7 @@ def test_a_class_that_may_be_a_missing_label_is_pointed_out(here: Path) -> None:
     for missing, shown in (("NaN", True), ("N/A", True), ("nanny", False)):
         kept = [(id, text, missing if label == "NaN" else label) for id, text, label in rows]
         guessed = guess(write_csv(here / f"{len(missing)}.csv", kept, header="id,review,label"))
-        note = f'if "{missing}" stands for a missing label, leave those cells empty'
+        note = f'if "{missing}" means that the label is missing, leave those cells empty'
         assert (note in guessed.sentence) is shown
 
 

@@ -53,8 +53,8 @@ WRITTEN_FACTS = frozenset({"format", "bertkit", "files", OTHERS_READ})
 
 _FORMAT = 2
 
-_LEAST_OF_VOCABULARY, _MOST_WITHOUT_TOKEN = 0.25, 0.1
-"""The shares of the embeddings that must have a token, and that may have none; 128 may, as numbers are rounded up."""
+_LEAST_OF_VOCABULARY, _LEAST_OF_A_SMALL_ONE = 0.9, 0.25
+"""Of the embeddings nine tenths must have a token. 128 may have none, as they are rounded up, if a quarter has one."""
 
 _ADVICE = "Train the model again."
 
@@ -246,8 +246,8 @@ def _check_vocabulary(path: Path, tokens: int, embeddings: int, extra_tokens: in
     sizes = f"{path}: its tokenizer has {tokens:,} tokens and its model {embeddings:,} embeddings."
     if tokens > embeddings + extra_tokens:
         raise data_error(f"{sizes} Use the tokenizer that the model was trained with.")
-    most_without = max(128, _MOST_WITHOUT_TOKEN * embeddings)
-    if tokens < _LEAST_OF_VOCABULARY * embeddings or embeddings - tokens > most_without:
+    fewest = min(_LEAST_OF_VOCABULARY * embeddings, embeddings - 128)
+    if tokens < max(fewest, _LEAST_OF_A_SMALL_ONE * embeddings):
         raise data_error(
             f"{sizes} It belongs to another model, or a file of the vocabulary was cut off: copy it again."
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.contracts import Example
-from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
+from bertkit.errors import BertkitError, data_error, usage_error
 from bertkit.evaluation.alternatives import Alternatives, find_alternatives, read_finished_run, read_record
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.evaluation.page import render_page
@@ -29,6 +29,7 @@ from bertkit.inference.pipeline import Pipeline, task_for
 from bertkit.report.progress import Progress
 from bertkit.storage.atomic import explain_writing, write_json, write_text
 from bertkit.storage.checksums import fingerprint_of
+from bertkit.task_files.files import check_split
 from bertkit.task_types import FileTask, TextTask
 from bertkit.task_types.held_out import describe_unlabelled
 
@@ -69,10 +70,8 @@ def read_split(task: FileTask, data: Path | None, split: str) -> LabelledSplit:
         task = replace(task.with_files(**{split: tables_of(file, split)}), heldout=0.0)  # all of it is the split
     elif data is not None:
         task = task.at(data)
-    known = {**task.files.splits, **({"dev": None} if task.heldout else {})}
-    if known and split not in known:
-        found = f"{task.name.removeprefix('files:')} has no {split} split. It has: {', '.join(known)}."
-        raise usage_error(found + did_you_mean(split, known))
+    if task.heldout:  # dev is a part of train
+        check_split(task.name, split, {**task.files.splits, "dev": None})
     examples = [example for example in task.examples(split) if example.label is not None]
     if not examples:
         source = f"row of {file}" if file is not None else f"example of {task.name} {split}"

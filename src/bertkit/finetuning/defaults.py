@@ -20,6 +20,7 @@ from bertkit.task_types import (
     SimilarityTask,
     TextTask,
 )
+from bertkit.task_types.regression import NUMBERS_OF_FILES
 from bertkit.tasks.glue import cola, mrpc, qqp, rte, stsb
 
 Value = TypeVar("Value")
@@ -222,10 +223,10 @@ def _scale_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
     A model that was fine-tuned on another scale keeps that one.
     STS-B, 2,000 examples, BERT-mini after 6 minutes of pre-training: a Spearman correlation of 54 instead of 24.
     """
-    if not isinstance(task, RegressionTask) or (task.numbers.origin, task.numbers.unit) != (0.0, 1.0):
+    if not isinstance(task, RegressionTask) or not task.numbers.has_scale_of(NUMBERS_OF_FILES):
         return {}
     before = trained_task(folder)
-    if isinstance(before, RegressionTask) and (before.numbers.origin, before.numbers.unit) != (0.0, 1.0):
+    if isinstance(before, RegressionTask) and not before.numbers.has_scale_of(NUMBERS_OF_FILES):
         return {f"task.numbers.{name}": getattr(before.numbers, name) for name in ("origin", "unit")}
     lowest, highest = task.numbers.lowest, task.numbers.highest
     if lowest is None or highest is None or lowest >= highest:

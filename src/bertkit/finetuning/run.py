@@ -24,15 +24,12 @@ from bertkit.inference.conversion import explain_export
 from bertkit.inference.predict import predict
 from bertkit.machine.device import default_device, device_record
 from bertkit.machine.interrupts import Interrupts
-from bertkit.machine.precision import choose_precision
+from bertkit.machine.precision import MEASURED, choose_precision
 from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder, differing_settings, read_run
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.task_types import FileTask
-
-MEASURED = "measured"
-"""The origin of a precision that nobody gave."""
 
 
 def finetune(
@@ -67,14 +64,13 @@ def fill_in_precision(
     """
     if run.precision is not None:
         return run, origins
-    precision = choose_precision(default_device())
-    if folder.record.exists():
-        record = read_run(folder.path)
-        prefix, settings = ("run.", record["run"]["run"]) if record["kind"] == "tune" else ("", record["run"])
-        if record["origins"].get(f"{prefix}precision") != MEASURED:
-            return run, origins
-        precision = settings["precision"]
-    return replace(run, precision=precision), {**origins, "precision": MEASURED}
+    if not folder.record.exists():
+        return replace(run, precision=choose_precision(default_device())), {**origins, "precision": MEASURED}
+    record = read_run(folder.path)
+    prefix, settings = ("run.", record["run"]["run"]) if record["kind"] == "tune" else ("", record["run"])
+    if record["origins"].get(f"{prefix}precision") != MEASURED:
+        return run, origins
+    return replace(run, precision=settings["precision"]), {**origins, "precision": MEASURED}
 
 
 def settings_record(run: FinetuneRun) -> dict[str, object]:

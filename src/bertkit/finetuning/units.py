@@ -11,13 +11,12 @@ from bertkit.contracts import Objective
 from bertkit.model import Model
 from bertkit.objectives.regression import Regression
 from bertkit.task_types import FileTask, RegressionTask
-from bertkit.task_types.regression import Numbers
+from bertkit.task_types.regression import NUMBERS_OF_FILES, Numbers
 
 _MOST_UNITS = 1e4
 """Distance of the origin from 0 in units: float32 then has a thousandth of a unit."""
 
 _LARGEST_UNIT = 1e30
-_FILES = Numbers()
 
 
 def in_files_unit(model: Model, task: FileTask) -> tuple[Model, FileTask]:
@@ -28,12 +27,12 @@ def in_files_unit(model: Model, task: FileTask) -> tuple[Model, FileTask]:
     if not isinstance(task, RegressionTask):
         return model, task
     origin, unit = task.numbers.origin, task.numbers.unit
-    if (origin, unit) == (_FILES.origin, _FILES.unit) or abs(origin) > _MOST_UNITS * unit or unit > _LARGEST_UNIT:
+    if task.numbers.has_scale_of(NUMBERS_OF_FILES) or abs(origin) > _MOST_UNITS * unit or unit > _LARGEST_UNIT:
         return model, task
     heads = {name: copy.deepcopy(head) for name, head in model.heads.items()}
     for head in heads.values():
-        change_unit(head, task.numbers, _FILES)
-    return Model(model.encoder, heads), task.with_unit(_FILES)
+        change_unit(head, task.numbers, NUMBERS_OF_FILES)
+    return Model(model.encoder, heads), task.with_unit(NUMBERS_OF_FILES)
 
 
 def change_unit(head: Objective, old: Numbers, new: Numbers) -> None:

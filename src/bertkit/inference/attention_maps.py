@@ -18,11 +18,11 @@ from bertkit.batch import id_of
 from bertkit.contracts import Encoder
 from bertkit.data.features import assemble, collate
 from bertkit.errors import usage_error
+from bertkit.inference.encoder_pipeline import only_model
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.texts import check_text
 from bertkit.nn.attention import SelfAttention
 from bertkit.results import Result
-from bertkit.training.evaluation import evaluation_mode
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -52,14 +52,14 @@ def read_attention(
         found = len(tokens) + feature.num_truncated
         raise usage_error(f"the text has {found:,} tokens; a page shows up to {most_tokens}: shorten it.")
     # Not pipeline.encoder, which would stay in memory beside the encoder that a server computes with.
-    encoder = pipeline.models[0].load_encoder(mapped=True).to(pipeline.device).eval()
-    batch = collate([feature], pad_id=tokenizer.pad_id).to(next(encoder.parameters()).device)
+    encoder = only_model(pipeline.models).load_encoder(mapped=True).to(pipeline.device).eval()
+    batch = collate([feature], pad_id=tokenizer.pad_id).to(pipeline.device)
     weights = _record(encoder, lambda: encoder(batch, output_hidden_states=True))
     return AttentionMaps(tokens, weights, feature.num_truncated)
 
 
 def _record(encoder: Encoder, run: Callable[[], object]) -> NDArray[np.float32]:
-    """(L, N, T, T) of the layers that ``run`` computes."""
+    """(L, N, T, T) of the layers that ``run`` computes; ``encoder``, in evaluation mode, is used for nothing else."""
     layers = [module for module in encoder.modules() if isinstance(module, SelfAttention)]
     if not layers:
         raise usage_error(f"{type(encoder).__name__} has no attention: only transformers have it.")
@@ -69,11 +69,8 @@ def _record(encoder: Encoder, run: Callable[[], object]) -> NDArray[np.float32]:
         assert isinstance(module, SelfAttention)
         found.append(module.probabilities(arguments[0], arguments[1])[0])
 
-    hooks = [layer.register_forward_pre_hook(record) for layer in layers]
-    try:
-        with evaluation_mode(encoder), torch.inference_mode():
-            run()
-    finally:
-        for hook in hooks:
-            hook.remove()
+    for layer in layers:
+        layer.register_forward_pre_hook(record)
+    with torch.inference_mode():
+        run()
     return torch.stack(found).float().cpu().numpy()

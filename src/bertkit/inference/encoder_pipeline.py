@@ -166,24 +166,25 @@ class EncoderPipeline:
     @cached_property
     def encoder(self) -> Encoder:
         """The encoder alone, without a head, as it was trained."""
-        return _only(self.models).load_encoder().to(self.device).eval()
+        return only_model(self.models).load_encoder().to(self.device).eval()
 
     @cached_property
     def fast_encoder(self) -> Encoder:
         """``encoder`` as ``runtime`` computes it."""
         if not self.runtime.copies:
             return self.encoder
-        encoder = self.runtime.prepare(_only(self.models).load_encoder(mapped=True))
+        encoder = self.runtime.prepare(only_model(self.models).load_encoder(mapped=True))
         assert isinstance(encoder, Encoder)
         return encoder
 
     @cached_property
     def encoder_fingerprint(self) -> str:
         """A hash of the weights of ``encoder``."""
-        return encoder_fingerprint(_only(self.models).load_encoder(mapped=True))
+        return encoder_fingerprint(only_model(self.models).load_encoder(mapped=True))
 
 
-def _only(models: Sequence[ModelFolder]) -> ModelFolder:
+def only_model(models: Sequence[ModelFolder]) -> ModelFolder:
+    """The model, where there is one; a usage error for an ensemble, whose encoders have nothing in common."""
     if len(models) > 1:
         raise usage_error("the models of an ensemble have no vectors in common: load one of them.")
     return models[0]

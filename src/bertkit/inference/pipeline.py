@@ -280,12 +280,11 @@ def _require_same(first: ModelFolder, other: ModelFolder) -> None:
                 f"{other.path} has task.{name}={others.get(name)} and {first.path} {own.get(name)}: they read "
                 "different tokens of a text and cannot be an ensemble."
             )
-    if isinstance(task, RegressionTask) and isinstance(other_task, RegressionTask):
-        one, two = task.numbers, other_task.numbers
-        if (one.origin, one.unit) != (two.origin, two.unit):
-            raise usage_error(
-                f"{other.path} and {first.path} give numbers on different scales: they cannot be an ensemble."
-            )
+    numbers = [each.numbers for each in (task, other_task) if isinstance(each, RegressionTask)]
+    if numbers and not numbers[0].has_scale_of(numbers[1]):
+        raise usage_error(
+            f"{other.path} and {first.path} give numbers on different scales: they cannot be an ensemble."
+        )
 
 
 def _read(

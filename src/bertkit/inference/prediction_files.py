@@ -103,7 +103,7 @@ def _further_files(pipeline: Pipeline, output: Path) -> dict[str, Path]:
 def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Report, *, needs_unique_ids: bool) -> int:
     """Append the records of all rows that ``records`` does not have yet."""
     done = keep_intact(records, "" if source == STREAM else _fingerprint(pipeline, source))
-    done -= done % _ROWS_AT_ONCE
+    done = _in_whole_parts(done)
     keep_first(records, done)
     report(done)
     examples = _examples(pipeline, source)
@@ -121,11 +121,16 @@ def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Repor
             if done % _ROWS_BETWEEN_REPORTS == 0:
                 report(done)
             if interrupts.requested:
-                whole = done - done % _ROWS_AT_ONCE
-                stopped = f"stopped after {count_of(whole, 'row')}. Continue with the same command."
+                kept_rows = count_of(_in_whole_parts(done), "row")
+                stopped = f"stopped after {kept_rows}. Continue with the same command."
                 raise Interrupted(interrupts.requested, stopped)
     report(done)
     return done
+
+
+def _in_whole_parts(rows: int) -> int:
+    """The first ``rows`` rows without those that a continuation predicts again: it begins with a whole part."""
+    return rows - rows % _ROWS_AT_ONCE
 
 
 def _kept_columns(task: FileTask, source: Path) -> dict[int, str]:

@@ -26,9 +26,9 @@ is 1.13, 1.12, 1.03 and 1.01 times as fast as with torch's attention in float32,
 int8 (a busy Zen 3)."""
 
 
-def can_attend(length: int, size: int, dtype: torch.dtype) -> bool:
+def can_attend(length: int, size: int, dtype: torch.dtype, *, longest: int = _LONGEST) -> bool:
     """Whether ``attend_rows`` can be used, and is faster, for texts of ``length`` tokens and heads ``size`` wide."""
-    return length <= _LONGEST and size % 4 == 0 and dtype in FORMATS and is_compiled()
+    return length <= longest and size % 4 == 0 and dtype in FORMATS and is_compiled()
 
 
 def can_normalize(states: Tensor, norm: nn.LayerNorm) -> bool:
@@ -124,10 +124,10 @@ class CompiledBlocks:
         return CompiledBlocks(fields, eps)
 
     @staticmethod
-    def can_attend(texts: int, longest: int, size: int) -> bool:
-        """Whether ``run`` can be used, and is faster, for ``texts`` texts and heads ``size`` wide."""
-        most = _LONGEST if texts < torch.get_num_threads() else _LONGEST_TOGETHER
-        return longest <= most and size % 4 == 0 and is_compiled()
+    def can_run(texts: int, length: int, size: int) -> bool:
+        """Whether ``run`` can be used, and is faster, for texts of up to ``length`` tokens and heads ``size`` wide."""
+        longest = _LONGEST if texts < torch.get_num_threads() else _LONGEST_TOGETHER
+        return can_attend(length, size, torch.float32, longest=longest)
 
     def run(self, tokens: Float[Tensor, "N H"], lengths: Int[Tensor, " B"], blocks: int) -> Float[Tensor, "N H"]:
         """The output of the first ``blocks`` blocks, at least one, for all tokens of texts with these ``lengths``."""

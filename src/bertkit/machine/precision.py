@@ -12,6 +12,9 @@ import torch
 from torch.nn import functional
 
 Precision = Literal["float32", "bfloat16"]
+MEASURED = "measured"
+"""The origin, in the record of a run, of a precision that nobody gave."""
+
 _MIN_SPEEDUP = 1.2
 """bfloat16 must be faster by this factor on a product alone, because it also needs conversions."""
 

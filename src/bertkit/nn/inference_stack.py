@@ -214,7 +214,7 @@ class InferenceStack(nn.Module):
     def _compile(self, groups: RowGroups) -> CompiledBlocks | None:
         """The blocks as one compiled function, if their layers have one and texts are short."""
         blocks = [cast(InferenceBlock, block) for block in self.blocks]
-        if not CompiledBlocks.can_attend(groups.num_rows, groups.longest, blocks[0].head_size):
+        if not CompiledBlocks.can_run(groups.num_rows, groups.longest, blocks[0].head_size):
             return None
         if self._compiled is None:
             described = [each for block in blocks if (each := block.describe())]

@@ -133,7 +133,8 @@ def build_job(
     if continues_rows and (run.micro_batch_size or largest) * group.size < largest:
         raise usage_error(
             f"micro_batch_size is {run.micro_batch_size}, and a batch has {largest} rows; rows that continue from "
-            "batch to batch cannot be divided into micro-batches: leave it out, or lower the size of the batches."
+            "batch to batch cannot be divided into micro-batches: leave it out, or lower batch_size and "
+            "long_batch_size."
         )
     return PretrainingJob(
         run=run,

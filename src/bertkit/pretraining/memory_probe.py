@@ -18,7 +18,7 @@ from bertkit.errors import BertkitError
 from bertkit.machine.device import default_device
 from bertkit.pretraining.model_size import affordable_tokens
 from bertkit.pretraining.record import PretrainRun
-from bertkit.pretraining.trial_steps import fewer_rows, train_briefly, with_enough_steps
+from bertkit.pretraining.trial_steps import FEWEST_ROWS, fewer_rows, train_briefly, with_enough_steps
 from bertkit.storage.returned_errors import ReturnErrors, raise_returned
 from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError
 
@@ -32,9 +32,6 @@ _MAX_TOKENS, _MAX_SECONDS = 8192, 10.0
 """Larger micro-batches are extrapolated, as memory is linear in the number of rows: two smaller ones are measured. The
 larger of them is half of the micro-batch, but at most this many tokens, and a step that takes this long."""
 
-_FEWEST_ROWS = 4
-"""Rows of the larger of them: an objective that compares passages needs 2 rows in the smaller one."""
-
 
 def estimate_peak(run: PretrainRun) -> int:
     """Peak memory of one process in bytes, on the device that computes; ``run.precision`` must be set."""
@@ -43,11 +40,10 @@ def estimate_peak(run: PretrainRun) -> int:
         batches[run.long_seq_length] = run.long_batch_size or run.batch_size
     rows = {length: min(batch, run.micro_batch_size or batch) for length, batch in batches.items()}
     length, most = max(rows.items(), key=lambda each: each[0] * each[1])
-    if most <= _FEWEST_ROWS or length * most <= _TOKENS_TO_MEASURE:
+    if most <= FEWEST_ROWS or length * most <= _TOKENS_TO_MEASURE:
         return _measure(run, 1.0)
-    large = max(
-        _FEWEST_ROWS, min(most // 2, _MAX_TOKENS // length, int(affordable_tokens(run, _MAX_SECONDS)) // length)
-    )
+    tokens = min(_MAX_TOKENS, int(affordable_tokens(run, _MAX_SECONDS)))
+    large = max(FEWEST_ROWS, min(most // 2, tokens // length))
     small = large // 2
     with_small, with_large = (_measure(run, each / most) for each in (small, large))
     return with_large + (with_large - with_small) * (most - large) // (large - small)

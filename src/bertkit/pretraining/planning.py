@@ -16,7 +16,7 @@ from bertkit.pretraining.memory_probe import estimate_peak
 from bertkit.pretraining.model_size import affordable_tokens, count_parameters
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import check_settings
-from bertkit.pretraining.trial_steps import fewer_rows, measure_phases
+from bertkit.pretraining.trial_steps import FEWEST_ROWS, fewer_rows, measure_phases
 from bertkit.report.progress import Progress, describe_duration
 from bertkit.results import Result
 
@@ -102,8 +102,7 @@ def _measure_seconds(run: PretrainRun) -> list[float]:
     """
     batches = (run.batch_size, run.long_batch_size or run.batch_size)
     batch, share = max(batches), affordable_tokens(run, _SECONDS_TO_MEASURE) / run.tokens_per_step
-    # An objective that compares passages needs 2 rows in the smaller batch of each phase.
-    large = max(ceil(4 * batch / min(batches)), int(batch * share))
+    large = max(ceil(FEWEST_ROWS * batch / min(batches)), int(batch * share))
     if large >= batch:
         return measure_phases(run, _SECONDS_TO_MEASURE)
     small = large // 2

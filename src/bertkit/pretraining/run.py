@@ -17,7 +17,7 @@ from bertkit.data.mixture import Mixture
 from bertkit.errors import usage_error
 from bertkit.machine.device import default_device, device_record
 from bertkit.machine.interrupts import Interrupts
-from bertkit.machine.precision import choose_precision
+from bertkit.machine.precision import MEASURED, choose_precision
 from bertkit.pretraining.card import data_fingerprints, write_pretraining_card
 from bertkit.pretraining.from_model import check_same_model, model_fingerprint
 from bertkit.pretraining.heldout import read_last_evaluation
@@ -66,7 +66,7 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
         _require_space(job, folder)
         for line in (*job.report.lines(), *job.notes):
             progress.say(line)
-        all_origins = {**(origins or {}), **({"precision": "measured"} if run.precision is None else {})}
+        all_origins = {**(origins or {}), **({"precision": MEASURED} if run.precision is None else {})}
         # Nothing can be lost before this line, so a signal ends the process at once; from here the step is saved first.
         with Interrupts(distributed=group.size > 1) as interrupts:
             folder.begin(

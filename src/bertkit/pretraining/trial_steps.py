@@ -12,6 +12,10 @@ from bertkit.training.fit import fit
 _ENOUGH_STEPS = 1_000_000
 """The steps of a run whose number is not known yet: more than any trial makes in each phase."""
 
+FEWEST_ROWS = 4
+"""Rows of the larger of two trial steps from which a step is extrapolated: the smaller one then has the two rows that
+an objective needs which compares them."""
+
 
 def with_enough_steps(run: PretrainRun) -> PretrainRun:
     """The same run, long enough for trial steps in every phase; all of them train all weights.
@@ -22,7 +26,7 @@ def with_enough_steps(run: PretrainRun) -> PretrainRun:
 
 
 def fewer_rows(count: int, share: float) -> int:
-    """A share of ``count`` rows, but two if there are as many: an objective that compares rows needs them."""
+    """A share of ``count`` rows, but two if there are as many (see ``FEWEST_ROWS``)."""
     return min(count, max(2, round(count * share)))
 
 

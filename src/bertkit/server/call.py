@@ -59,6 +59,10 @@ class Call:
         self.model, self.task = model.name, task or model.tasks[0]
         return model
 
+    def find_deadline(self) -> float:
+        """When the answer must be there: the time of the whole request, or as long from now as a request may take."""
+        return self.deadline or time.monotonic() + self.service.limits.seconds
+
     async def run(
         self,
         model: ServedModel,
@@ -76,7 +80,7 @@ class Call:
         ``field`` is for errors, with the number of an input unless all are made of one.
         """
         cut = self.service.truncate if truncate is None else truncate
-        job = Job(operation, inputs, self.deadline or time.monotonic() + self.service.limits.seconds, cut, model.name)
+        job = Job(operation, inputs, self.find_deadline(), cut, model.name)
         refuse_repetition(job.characters, self.service.limits, field)
         try:
             results = await asyncio.wrap_future(self.service.batcher.submit(job))

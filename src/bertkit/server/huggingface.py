@@ -195,12 +195,12 @@ async def dispatch(call: Call, body: dict[str, Any]) -> object:
 
 async def dispatch_patiently(call: Call, body: dict[str, Any]) -> object:
     """As ``dispatch`` for a part of a request: it waits while the queue is full, as long as a request may take."""
-    latest = time.monotonic() + call.service.limits.seconds
+    deadline = call.find_deadline()
     while True:
         try:
             return await dispatch(call, body)
         except ServerError as error:
-            if error.status != 429 or time.monotonic() > latest:
+            if error.status != 429 or time.monotonic() > deadline:
                 raise
             await asyncio.sleep(min(error.retry_after or 1.0, 1.0))
 

@@ -173,7 +173,7 @@ def explain_writing(path: Path) -> Iterator[None]:
         yield
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
-        intact = " The previous content is intact." if path.exists() else ""
+        intact = " The previous content is intact." if os.path.lexists(path) else ""  # path.exists may raise
         raise BertkitError(f"cannot write {path}: {reason}.{intact}") from error
 
 

@@ -116,7 +116,7 @@ def explain_missing_model(path: Path) -> BertkitError:
 def _explain_absence(path: Path) -> str:
     if (path / "best").exists():
         return f"in {path}, which is a sweep. Its best model: {path / 'best'}"
-    if (path / "results.json").is_file():
+    if (path / "run.json").is_file() and (path / "results.json").is_file():
         return f"in {path} any more: that run has ended, and its model has been deleted. Train in another -o folder."
     if (path / "run.json").is_file():
         return f"in {path} yet: that run has not ended. Repeat or resume its command."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from bertkit.errors import data_error, list_names, usage_error
 from bertkit.formats.cells import Structure
@@ -92,7 +91,7 @@ def guess_columns(table: Table, *, text: str | None, pair: str | None, label: st
     elif pair is None:
         pair = _partner(text, [each.name for each in texts])
     others = [each for each in profiles if each.name not in (text, pair)]
-    answers = named or _labels_by_content(table.path, others, rows)
+    answers = named or _labels_by_content(table, others, rows)
     names = [each.name for each in others if each.name not in answers]
     return Columns(first=text, second=pair, id=find_id(names)).answered(*answers)
 
@@ -210,7 +209,7 @@ def find_id(names: Iterable[str]) -> str | None:
     return next((name for name in names if name.casefold() in ID_NAMES), None)
 
 
-def _labels_by_content(path: Path, profiles: Sequence[_Profile], rows: int) -> tuple[str, ...]:
+def _labels_by_content(table: Table, profiles: Sequence[_Profile], rows: int) -> tuple[str, ...]:
     most = max(2, min(_MOST_CLASSES, rows // 2))
     profiles = [each for each in profiles if each.name.casefold() not in ID_NAMES]
     likely = tuple(each.name for each in profiles if 2 <= each.distinct <= most)
@@ -222,16 +221,19 @@ def _labels_by_content(path: Path, profiles: Sequence[_Profile], rows: int) -> t
     if likely:
         names = list_names(likely).replace(", ", " or ")
         raise usage_error(
-            f"{path}: the label may be {names}. Name it: --label COLUMN. Several labels per text are in one column, "
-            "such as long;dull, or in a column of 0 and 1 for each: --label COLUMN,COLUMN."
+            f"{table.path}: the label may be {names}. Name it: --label COLUMN. Several labels per text are in one "
+            "column, such as long;dull, or in a column of 0 and 1 for each: --label COLUMN,COLUMN."
         )
     numbers = [each.name for each in profiles if each.is_measured]
     if len(numbers) == 1:
         return (numbers[0],)
+    if not profiles:
+        raise usage_error(
+            f"{table.path} has texts and no labels: its columns are {list_names(table.columns)}. Add a column of "
+            "labels; a comma, a semicolon, a tab or | separates columns."
+        )
     columns = list_names([each.name for each in profiles])
-    if not columns:
-        raise usage_error(f"{path} has texts and no labels. Give a table with a column of labels, such as a .csv.")
     raise usage_error(
-        f"{path} has no column that looks like a label: the columns beside the text are {columns}. Name it: --label "
-        "COLUMN."
+        f"{table.path} has no column that looks like a label: the columns beside the text are {columns}. Name it: "
+        "--label COLUMN."
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import at_row
@@ -141,8 +141,7 @@ class TaskFiles:
     def _split(self, task: str, split: str) -> Split:
         if not self.splits:
             raise usage_error(f"{task} has no files of its own. Name one with labels: --data FILE.")
-        if split not in self.splits:
-            raise usage_error(f"{task} has no {split} split. It has: {', '.join(self.splits)}.")
+        check_split(task, split, self.splits)
         return self.splits[split]
 
     def _path(self, task: str, file: str) -> Path:
@@ -190,3 +189,10 @@ def _read_label(cells: Mapping[str, str], columns: Columns, where: str) -> str |
     if columns.labels:
         return join_indicators({label: cells[label] for label in columns.labels}, where)
     return cells[columns.label].strip() if columns.label else None
+
+
+def check_split(task: str, split: str, known: Collection[str]) -> None:
+    """Raise a usage error for a split that is not one of those that the task has."""
+    if split not in known:
+        found = f"{task.removeprefix('files:')} has no {split} split. It has: {', '.join(known)}."
+        raise usage_error(found + did_you_mean(split, known))

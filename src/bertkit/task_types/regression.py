@@ -57,6 +57,14 @@ class Numbers:
     def __post_init__(self) -> None:
         check_ranges(self)
 
+    def has_scale_of(self, other: Numbers) -> bool:
+        """Whether a model that learns these numbers gives those of ``other`` too."""
+        return (self.origin, self.unit) == (other.origin, other.unit)
+
+
+NUMBERS_OF_FILES = Numbers()
+"""As they are in the files."""
+
 
 def read_number(cell: str, where: str, numbers: Numbers) -> float:
     """The number in a cell; one that is not finite, or out of the bounds of ``numbers``, is a data error."""

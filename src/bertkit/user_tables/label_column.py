@@ -165,7 +165,7 @@ def describe_labels(column: LabelColumn) -> str:
     if column.kind == "classes":
         doubt = "; if cells hold several: --kind labels" if may_hold_several(column.labels) else ""
         if missing := next((label for label in counts if label.casefold() in _MISSING), None):
-            doubt += f'; if "{missing}" stands for a missing label, leave those cells empty'
+            doubt += f'; if "{missing}" means that the label is missing, leave those cells empty'
         return f"{len(counts)} classes: {list_classes(counts)}{doubt}"
     if column.kind == "labels":
         mean = counts.total() / column.rows
