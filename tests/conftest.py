@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -49,6 +50,14 @@ def no_packages_of_the_user() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lookup, "_named_by_the_user", set())
         yield
+
+
+@pytest.fixture(scope="module")
+def without_shape_checks() -> Iterator[None]:
+    """For tests that take long, and whose shapes other tests check: checked, bertkit takes 2.3 times as long."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture

@@ -24,6 +24,8 @@ from bertkit.sweeps.results import PointResult, SweepResult
 from bertkit.task_types import Choice, NamedEntity, Prediction, SpanPrediction, TagPrediction
 from bertkit.task_types.span_decoder import AnswerSpan
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 _SCORE = ScoreInterval(value=0.5, low=0.25, high=0.75)
 
 

@@ -13,6 +13,8 @@ import bertkit
 from bertkit.cli import app
 from bertkit.errors import BertkitError
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 ROOT = Path(__file__).parents[2]
 
 

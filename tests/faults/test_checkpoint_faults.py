@@ -42,7 +42,10 @@ CRASHED = 137
 SUBWORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d", "e", "f", "g", "h"]
 TASK = TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd"))
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+    pytest.mark.usefixtures("without_shape_checks"),
+]
 
 
 @dataclass(frozen=True, kw_only=True)

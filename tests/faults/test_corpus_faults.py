@@ -34,7 +34,10 @@ CRASHED, REFUSED, DONE = 137, 7, 0
 TEXTS = [f"Number {number} is a short text. It has {number % 7} parts and ends here." for number in range(90)]
 SOME_OR_ALL = pytest.mark.parametrize("points", [13, pytest.param(None, marks=pytest.mark.faults)])
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+    pytest.mark.usefixtures("without_shape_checks"),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,10 @@ from bertkit.runs import read_metrics
 from bertkit.training import fit
 from bertkit.training.optimizer import OptimizerConfig, set_lr
 
-pytestmark = [pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"), pytest.mark.usefixtures("quick")]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+    pytest.mark.usefixtures("without_shape_checks", "quick"),
+]
 
 Outcome = dict[str, Any]
 

@@ -21,7 +21,10 @@ from bertkit.checkpoint import training_state as store
 from bertkit.pretraining import heldout
 from bertkit.runs import read_metrics
 
-pytestmark = [pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"), pytest.mark.usefixtures("quick")]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+    pytest.mark.usefixtures("without_shape_checks", "quick"),
+]
 
 Outcome = dict[str, Any]
 Before = Callable[[], None]

@@ -14,7 +14,7 @@ import bertkit
 from bertkit.errors import BertkitError
 from bertkit.runs import read_metrics, read_run
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
+pytestmark = pytest.mark.usefixtures("without_shape_checks", "no_pictures")
 
 QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 13, "progress": "quiet"}
 RULE = "river"

@@ -19,6 +19,8 @@ from bertkit.errors import BAD_DATA, BertkitError
 from bertkit.formats.lines import Lines, open_lines
 from bertkit.formats.tables import Format, Table
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 HEADER = b"id,text,label\n"
 
 

@@ -40,12 +40,13 @@ def heads(encoder: Bert) -> Mapping[str, Mapping[str, Objective]]:
     mlm = MaskedLanguageModel(encoder.token_embedding)
     return {
         "classes": {"class": SequenceClassification(width, 5)},
-        "mean pooling": {"class": SequenceClassification(width, 5, pooling="mean")},
         "two texts": {"class": SequenceClassification(width, 5, pooling="mean", pair_head=True)},
-        "labels": {"labels": MultiLabelClassification(width, 3)},
-        "number": {"number": Regression(width)},
-        "tags": {"tags": TokenClassification(width, 5)},
-        "span": {"span": SpanExtraction(width)},
+        "several": {
+            "labels": MultiLabelClassification(width, 3, pooling="mean"),
+            "number": Regression(width),
+            "tags": TokenClassification(width, 5),
+            "span": SpanExtraction(width),
+        },
         "words of a question": {"span": SpanExtraction(width, question_head=True)},
         "choice": {"choice": MultipleChoice(width)},
         "pre-training": {"mlm": mlm, "nsp": NextSentencePrediction(width)},
@@ -90,8 +91,9 @@ def main(folder: Path) -> None:
     torch.manual_seed(0)
     encoder = bert.tiny()
     differences: dict[str, object] = {}
-    for name, objectives in heads(encoder).items():
-        model, file = Model(encoder, objectives).eval(), folder / f"{name}.onnx"
+    models = {name: Model(encoder, objectives).eval() for name, objectives in heads(encoder).items()}
+    for name, model in models.items():
+        file = folder / f"{name}.onnx"
         write_onnx(model, file)
         differences[name] = difference(model, OnnxModel(file, model), make_batch(name))
     model, file = Model(encoder, {}).eval(), folder / "vectors.onnx"
@@ -101,12 +103,11 @@ def main(folder: Path) -> None:
     with torch.no_grad():
         expected = F.normalize(model.encoder(batch).hidden_states[:, 0])
     differences["first state, length 1"] = float((found["sentence_embedding"] - expected).abs().max())
-    model = Model(encoder, heads(encoder)["classes"]).eval()
-    write_onnx(model, folder / "classes.onnx")
+    model = models["classes"]
     quantize_onnx(folder / "classes.onnx", folder / "int8.onnx")
     differences["int8"] = difference(model, OnnxModel(folder / "int8.onnx", model), make_batch("classes"))
     try:
-        OnnxModel(folder / "number.onnx", model)
+        OnnxModel(folder / "several.onnx", model)
     except BertkitError as error:
         differences["another model"] = str(error)
     sys.stdout.write(json.dumps(differences) + "\n")

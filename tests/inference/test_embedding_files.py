@@ -26,6 +26,8 @@ from bertkit.machine.interrupts import Interrupted
 from bertkit.model import Model
 from bertkit.text.wordpiece import WordPiece
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 ROWS = 2 * CHUNK + 276
 """Three chunks."""
 

@@ -29,6 +29,8 @@ from bertkit.training.fit import accumulate_gradients
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.schedule import ScheduleConfig
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 
 def resume_at(step: int, finished: Path, broken: Path) -> Path:
     """Resume a copy of a finished run of 10 steps that lost everything after ``step``."""

@@ -14,6 +14,8 @@ from bertkit.quick_start.run import quickstart
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics, read_run
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 KITCHEN = (
     ["cook", "baker", "guest", "host"],
     ["boils", "tastes", "salts"],

@@ -22,6 +22,8 @@ from bertkit.speed.pretraining import (
     product_steps,
 )
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 SMALL = BenchPretrainOptions(size="1/12/2", batch_size=3, seq_length=13)
 
 

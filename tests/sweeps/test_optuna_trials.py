@@ -18,7 +18,7 @@ from bertkit.sweeps.search_space import Axis, Point
 
 optuna = pytest.importorskip("optuna")
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
+pytestmark = pytest.mark.usefixtures("without_shape_checks", "no_pictures")
 
 GRID = ["lr=1e-5..1e-2", "batch_size=13,33", "schedule.warmup=0.0..0.2"]
 

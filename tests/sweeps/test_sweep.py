@@ -32,7 +32,7 @@ from bertkit.runs import read_metrics
 from bertkit.sweeps import sweep as tuning
 from bertkit.sweeps.results import SweepResult
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
+pytestmark = pytest.mark.usefixtures("without_shape_checks", "no_pictures")
 
 COMMAND = [sys.executable, "-c", "import sys; from bertkit.cli.main import main; sys.exit(main())"]
 GRID = ["lr=1e-3,1e-2", "batch_size=13,33"]

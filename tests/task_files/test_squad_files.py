@@ -18,17 +18,19 @@ from bertkit.task_types import SpanExample
 from bertkit.tasks.squad import v1
 from bertkit.user_tables.guess import guess
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
 def test_a_published_file_is_one_line_of_any_length(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
     words = random.Random(0)  # a file that unpacks to 30 times its length is refused
-    rows = [row(words.randbytes(40).hex(), ("mill", 4)) for _ in range(100_000)]
+    rows = [row(words.randbytes(4_000).hex(), ("mill", 4)) for _ in range(2_100)]
     path = write(tmp_path / "t.json", *rows)
     assert path.stat().st_size > 16_000_000
     path = path.rename(tmp_path / ("t.json" if compress is bytes else "t.json.gz"))
     path.write_bytes(compress(path.read_bytes()))
     assert is_squad(path)
-    assert guess(path).sentence.startswith("100,000 questions about 1 context")
+    assert guess(path).sentence.startswith("2,100 questions about 1 context")
 
 
 def write_rows_of_datasets(path: Path, *answers: object) -> Path:
