@@ -10,12 +10,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bertkit.batch import Batch
+from bertkit.contracts import Encoder
 from bertkit.encoders import bert
 from bertkit.model import Model
 from bertkit.objectives import mlm
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.objectives.nsp import NextSentencePrediction
 from bertkit.objectives.sequence_classification import SequenceClassification
+from bertkit.training.flops import count_flops
 
 
 @pytest.fixture
@@ -62,10 +64,18 @@ def test_objectives_share_one_pass(model: Model, batch: Batch) -> None:
 
 def test_a_frozen_encoder_counts_no_backward_pass(model: Model, batch: Batch) -> None:
     heads = sum(objective.count_macs(batch) for objective in model.objectives.values())  # type: ignore[operator]
-    encoder = model.count_macs(batch) - heads
+    encoder = (model.count_macs(batch) or 0) - heads
     model.encoder.requires_grad_(False)
     assert encoder > 0
-    assert model.count_macs(batch) - heads == encoder // 3
+    assert model.count_macs(batch) == encoder // 3 + heads
+
+
+def test_an_encoder_that_does_not_count_its_operations_leaves_the_model_without_a_count(
+    model: Model, batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(model.encoder), "count_macs", Encoder.count_macs)
+    assert model.count_macs(batch) is None
+    assert count_flops(model, batch) == 0
 
 
 def test_micro_batches_give_the_gradient_of_the_whole_batch(model: Model, batch: Batch) -> None:

@@ -165,12 +165,12 @@ class Encoder(nn.Module, ABC):
         ``output_hidden_states`` the output has the states of every layer.
         """
 
-    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int | None:
         """The multiply-accumulates that ``forward`` needs for these states, and for the ``pooled`` state if asked.
 
-        0 means that this encoder does not count them.
+        None means that this encoder does not count them.
         """
-        return 0
+        return None
 
 
 @runtime_checkable
@@ -179,7 +179,7 @@ class TokenEmbedding(Protocol):
 
     @property
     def token_embedding(self) -> nn.Embedding:
-        """The table of token embeddings, (vocabulary, H)."""
+        """The table of token embeddings, (vocabulary, E); E is H, or what the encoder's ``prediction_head`` gives."""
 
 
 @runtime_checkable

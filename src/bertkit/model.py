@@ -55,8 +55,8 @@ class Model(nn.Module):
             counts |= objective.counts(batch)
         return counts
 
-    def count_macs(self, batch: Batch) -> int:
-        """Multiply-accumulate operations of ``forward`` that the outputs need; encoders and objectives may count 0.
+    def count_macs(self, batch: Batch) -> int | None:
+        """Multiply-accumulate operations of ``forward`` that the outputs need; None if the encoder does not count its.
 
         A frozen encoder counts a third: ``training.flops`` multiplies by 3 for the backward pass, which it lacks.
         """
@@ -66,6 +66,8 @@ class Model(nn.Module):
             batch.attention_mask if positions is None else positions,
             pooled=any(each.reads_pooled for each in self.heads.values()),
         )
+        if encoder_macs is None:
+            return None
         if not any(each.requires_grad for each in self.encoder.parameters()):
             encoder_macs //= 3
         return encoder_macs + sum(each.count_macs(batch) for each in self.heads.values())

@@ -121,3 +121,5 @@ def test_the_tokens_between_two_texts_are_those_of_the_tokenizer() -> None:
     assert len(assemble(TwoSeparators(), "abc", "de", max_length=4)) == 4
     with pytest.raises(BertkitError, match="max_length is 3, and a row has 4 special tokens"):
         assemble(TwoSeparators(), "abc", "de", max_length=3)
+    with pytest.raises(BertkitError, match="max_length is 4, and a row has 4 special tokens"):
+        assemble_windows(TwoSeparators(), "abc", "de", max_length=4, stride=1)

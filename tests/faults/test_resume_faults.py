@@ -285,11 +285,11 @@ def spoil(step: int, value: float) -> Callable[[], None]:
     def patch() -> None:
         original, calls = fit.accumulate_gradients, 0
 
-        def wrapped(*arguments: Any, **named: Any) -> dict[str, float]:
+        def wrapped(*arguments: Any, **named: Any) -> tuple[float, dict[str, float]]:
             nonlocal calls
             calls += 1
-            losses = original(*arguments, **named)
-            return {**losses, "mlm": value} if calls >= step else losses
+            loss, losses = original(*arguments, **named)
+            return (value, {**losses, "mlm": value}) if calls >= step else (loss, losses)
 
         fit.accumulate_gradients = wrapped
 

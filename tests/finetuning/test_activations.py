@@ -19,7 +19,7 @@ from bertkit.encoders.elmo import tiny as elmo
 from bertkit.errors import BertkitError
 from bertkit.finetuning.activations import ActivationCache, CachedEncoder, cache_activations
 from bertkit.model import Model
-from bertkit.nn.mixture import Mixture
+from bertkit.nn.mixture import LayerMixture
 from bertkit.objectives.feature_tagging import FeatureTagging
 
 
@@ -114,7 +114,7 @@ def test_words_of_characters_are_cached_too(tmp_path: Path, padded_batch: Batch)
 def test_heads_learn_on_cached_states_and_the_encoder_does_not_change(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = bert()
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
-    head = FeatureTagging(Mixture("sum-last-four", encoder.num_layers, encoder.hidden_size), 5, width=14)
+    head = FeatureTagging(LayerMixture("sum-last-four", encoder.num_layers, encoder.hidden_size), 5, width=14)
     model = Model(encoder, {"tags": head})
     learner = cache_activations(model, ActivationCache(tmp_path)).train()
     batch = padded_batch.with_labels(word_tags=padded_batch.input_ids % 5)

@@ -149,8 +149,9 @@ def test_the_language_model_adds_its_weighted_gradient(left_to_right: Path) -> N
     for name, gradient in gradients(model, batch).items():
         expected = alone.get(name, torch.zeros(())) + 0.37 * language_model.get(name, torch.zeros(()))
         torch.testing.assert_close(gradient, expected, rtol=1e-5, atol=1e-8)
-    losses = accumulate_gradients(model, [batch], model.counts(batch), torch.device("cpu"), "float32")
+    loss, losses = accumulate_gradients(model, [batch], model.counts(batch), torch.device("cpu"), "float32")
     assert losses["clm"] == pytest.approx(math.log(tokenizer.vocab_size), rel=0.01)
+    assert loss == pytest.approx(losses["class"] + 0.37 * losses["clm"])
     assert list(original(batch)) == ["class"]
 
 

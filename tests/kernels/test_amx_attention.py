@@ -112,7 +112,7 @@ def test_large_scores_and_nan() -> None:
 @needs_amx
 def test_it_applies_to_lengths_whose_tiles_have_room() -> None:
     def applies(queries: int, keys: int, dtype: torch.dtype = torch.bfloat16) -> bool:
-        return amx_attention.applies(queries, keys, 64, dtype)
+        return amx_attention.supports(queries, keys, 64, dtype)
 
     assert applies(704, 704)
     assert applies(1, 1536)
@@ -123,9 +123,9 @@ def test_it_applies_to_lengths_whose_tiles_have_room() -> None:
     assert not applies(0, 5)
     assert not applies(5, 0)
     assert not applies(5, 5, torch.float32)
-    assert not amx_attention.applies(5, 5, 1600, torch.bfloat16)
+    assert not amx_attention.supports(5, 5, 1600, torch.bfloat16)
 
 
 def test_without_amx_it_never_applies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(amx, "_is_granted", lambda: False)
-    assert not amx_attention.applies(5, 5, 64, torch.bfloat16)
+    assert not amx_attention.supports(5, 5, 64, torch.bfloat16)

@@ -217,12 +217,12 @@ def test_the_number_of_threads_changes_nothing(dtype: torch.dtype) -> None:
 
 @needs_compiler
 def test_they_apply_to_float32_and_bfloat16_on_a_cpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fused_training.applies(torch.zeros(1, dtype=torch.bfloat16))
-    assert fused_training.applies(torch.zeros(1))
-    assert not fused_training.applies(torch.zeros(1, dtype=torch.float64))
-    assert not fused_training.applies(torch.zeros(1, dtype=torch.bfloat16, device="meta"))
+    assert fused_training.supports(torch.zeros(1, dtype=torch.bfloat16))
+    assert fused_training.supports(torch.zeros(1))
+    assert not fused_training.supports(torch.zeros(1, dtype=torch.float64))
+    assert not fused_training.supports(torch.zeros(1, dtype=torch.bfloat16, device="meta"))
     monkeypatch.setattr(fused, "_library", lambda: None)
-    assert not fused_training.applies(torch.zeros(1, dtype=torch.bfloat16))
+    assert not fused_training.supports(torch.zeros(1, dtype=torch.bfloat16))
 
 
 @needs_compiler

@@ -26,15 +26,15 @@ def make_block(rate: float) -> PostNormBlock:
 
 
 def test_they_apply_on_a_cpu_when_a_gradient_is_needed() -> None:
-    assert passes.applies(torch.zeros(3, requires_grad=True))
-    assert not passes.applies(torch.zeros(3))
-    assert not passes.applies(torch.zeros(3, device="meta", requires_grad=True))
+    assert passes.trains_on_cpu(torch.zeros(3, requires_grad=True))
+    assert not passes.trains_on_cpu(torch.zeros(3))
+    assert not passes.trains_on_cpu(torch.zeros(3, device="meta", requires_grad=True))
 
 
 def test_they_do_not_apply_to_a_traced_block_which_still_trains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     block, states = make_block(0.1), torch.randn(39, H, requires_grad=True)
-    assert not passes.applies(states)
+    assert not passes.trains_on_cpu(states)
     torch.autograd.backward(block(states, PackedRows(3, 13)).sum())
     assert all(weight.grad is not None for weight in block.parameters())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bertkit.nn.mixture import MIXTURES, Mixture, ScalarMixture
+from bertkit.nn.mixture import MIXTURES, LayerMixture, ScalarMixture
 
 LAYERS = [torch.full((3, 5, 2), float(number)) for number in range(7)]
 
@@ -22,7 +22,7 @@ LAYERS = [torch.full((3, 5, 2), float(number)) for number in range(7)]
     ],
 )
 def test_each_mixture_combines_the_layers_of_its_row_in_the_paper(name: str, expected: list[float]) -> None:
-    mixture = Mixture(name, num_layers=6, hidden_size=2)
+    mixture = LayerMixture(name, num_layers=6, hidden_size=2)
     mixed = mixture(LAYERS)
     assert mixture.width == len(expected)
     assert mixed.shape == (3, 5, len(expected))
@@ -34,7 +34,7 @@ def test_all_mixtures_are_tested() -> None:
 
 
 def test_the_weights_of_a_sum_are_a_trained_softmax() -> None:
-    mixture = Mixture("sum-last-four", num_layers=6, hidden_size=2)
+    mixture = LayerMixture("sum-last-four", num_layers=6, hidden_size=2)
     assert mixture.weights is not None
     with torch.no_grad():
         mixture.weights.copy_(torch.tensor([0.0, 0.0, 0.0, 100.0]))

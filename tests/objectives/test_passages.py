@@ -48,3 +48,17 @@ def test_halves_that_agree_have_no_loss_and_others_that_of_guessing(batch: Batch
     alike = torch.ones(6, 7, 3)
     guessed = head.loss(head(states(alike), batch), batch)["passages"].sum
     torch.testing.assert_close(guessed, 2 * torch.tensor(3.0).log())
+
+
+def test_a_text_that_is_alone_is_compared_with_nothing(batch: Batch) -> None:
+    alone = Batch(
+        input_ids=batch.input_ids[:2],
+        segment_ids=batch.segment_ids[:2],
+        attention_mask=batch.attention_mask[:2],
+        labels={"passages": torch.tensor([0])},
+        choices=torch.tensor([2]),
+    )
+    head = AdjacentPassages()
+    outputs = head(states(torch.randn(2, 7, 12)), alone)
+    assert head.counts(alone) == {"passages": 0}
+    assert head.metrics(outputs, alone)["passages_accuracy"].sum.item() == 0

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from bertkit.data.shards import TOKENIZER
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.model import Model
+from bertkit.pretraining import loop
 from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.from_model import HEAD_SHARE, check_same_network, continued_settings, enlarged_config
 from bertkit.pretraining.job import build_job
@@ -108,7 +111,7 @@ def test_new_heads_have_the_first_part_of_the_steps_or_of_the_time(
     assert (heads.plan.optimizer.lr, short.plan.optimizer.lr) == (run.head_lr, run.optimizer.lr)
     for elapsed, factor in ((0.0, 1.0), (30.0, 1.0), (75.0, 0.5)):
         plan = heads.plan if elapsed < until else short.plan
-        assert 1 - plan.done(int(elapsed), elapsed) / plan.total == factor
+        assert 1 - plan.in_schedule(int(elapsed), elapsed) / plan.total == factor
 
 
 def test_losses_before_and_after_are_measured_on_both_texts(continued: PretrainRun, tmp_path: Path) -> None:
@@ -245,3 +248,13 @@ def test_initial_weights_have_one_source(continued: PretrainRun) -> None:
         replace(continued, head_share=0.7, long_seq_length=20, long_share=0.3)
     with pytest.raises(BertkitError, match="shard and head_share cannot be combined"):
         build_job(replace(continued, head_share=0.1, shard=True))
+
+
+def test_the_time_of_the_evaluation_between_the_head_and_the_encoder_counts(
+    headless: PretrainRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "evaluate_before", lambda job, *_: time.sleep(0.7 if job.state.step else 0))
+    pretrain(replace(headless, steps=None, minutes=1 / 30, log_every=1), QUIET)
+    records = read_metrics(headless.output / "metrics.jsonl")
+    times = [record["elapsed"] for record in records if record["kind"] == "train"]
+    assert max(after - before for before, after in pairwise(times)) >= 0.7

@@ -74,3 +74,16 @@ def test_memory_is_counted_without_building_every_layer(monkeypatch: pytest.Monk
         check_memory(run)
     monkeypatch.setattr(model_size, "total_memory", lambda device: None)
     check_memory(run)
+
+
+def test_the_rows_of_a_micro_batch_are_those_of_its_phase(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short phase with a few short rows does not make the micro-batches of the long one larger."""
+    long = replace(run_of("large", 30_522), batch_size=128, seq_length=512, micro_batch_size=8)
+    both = replace(long, batch_size=8, seq_length=128, long_seq_length=512, long_batch_size=128, long_share=0.1)
+    needed = {}
+    for name, run in (("long", long), ("both", both)):
+        monkeypatch.setattr(model_size, "total_memory", lambda device: 2**20)
+        with pytest.raises(BertkitError, match="needs") as caught:
+            check_memory(run)
+        needed[name] = str(caught.value).split(" GiB")[0]
+    assert needed["both"] == needed["long"]

@@ -120,7 +120,7 @@ def seconds_per_step(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that stands still, except that each step takes the next number of seconds, again and again."""
     now, cycle = [0.0], [1.0]
 
-    def accumulate(*arguments: object) -> dict[str, float]:
+    def accumulate(*arguments: object) -> tuple[float, dict[str, float]]:
         now[0] += cycle[0]
         cycle.append(cycle.pop(0))
         return accumulate_gradients(*arguments)  # type: ignore[arg-type]

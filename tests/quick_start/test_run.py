@@ -10,6 +10,8 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import load
+from bertkit.pretraining.record import PretrainRun
+from bertkit.quick_start import run as quick_start_run
 from bertkit.quick_start.run import quickstart
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics, read_run
@@ -37,6 +39,19 @@ def write_packages(folder: Path) -> dict[str, Path]:
             text = " ".join(f"The {person} {action} the {thing} {time}." for time in TIMES)
             (folder / package / f"m{number}.py").write_text(f'"""{text}"""\n', encoding="utf-8")
     return {package: folder / package for package in ("kitchen", "garden")}
+
+
+def test_the_speed_is_measured_in_the_format_of_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class MeasuredError(Exception):
+        """Raised in place of the trial steps."""
+
+    def measure_step(run: PretrainRun, seconds: float) -> float:
+        raise MeasuredError(run.precision)
+
+    monkeypatch.setattr(quick_start_run, "choose_precision", lambda device: "bfloat16")
+    monkeypatch.setattr(quick_start_run, "measure_step", measure_step)
+    with pytest.raises(MeasuredError, match="bfloat16"):
+        quickstart(tmp_path / "q", minutes=0.15, progress=Progress("quiet"), packages=write_packages(tmp_path / "site"))
 
 
 FINE_TUNED = {"finetuned-untrained": 1e-3, "finetuned-initial-weights": 1e-3, "finetuned": 3e-4}

@@ -86,8 +86,8 @@ def test_the_loss_is_the_mean_over_examples_whatever_the_micro_batches(tokenizer
     features = [feature for each in EXAMPLES for feature in TASK.encode(each, tokenizer)]
     batches = [collate([each], pad_id=0) for each in features]
     counts, cpu = count_labels(model, batches), torch.device("cpu")
-    whole = accumulate_gradients(model, [collate(features, pad_id=0)], counts, cpu, "float32")
-    parts = accumulate_gradients(model, batches, counts, cpu, "float32")
+    _, whole = accumulate_gradients(model, [collate(features, pad_id=0)], counts, cpu, "float32")
+    _, parts = accumulate_gradients(model, batches, counts, cpu, "float32")
     answers = predict(model, TASK, EXAMPLES, tokenizer, precision="float32")
     expected = -(math.log(answers[0].scores[1]) + math.log(answers[1].scores[0])) / 2
     assert whole["choice"] == pytest.approx(expected, rel=1e-5)

@@ -110,6 +110,13 @@ def test_training_stops_after_ten_skipped_steps_in_a_row() -> None:
         run(state, make_plan())
 
 
+def test_the_loss_of_a_step_has_the_weights_of_its_terms() -> None:
+    state = make_state()
+    state.model.heads["nsp"].weight = 0.25
+    step = next(fit(state, Sentences(), make_plan(micro_batch_size=3)))
+    assert step.loss == pytest.approx(step.losses["mlm"] + 0.25 * step.losses["nsp"])
+
+
 @pytest.mark.parametrize("label", ["tokens", "flops"])
 def test_a_label_may_have_the_name_of_a_count(label: str) -> None:
     """Losses, token counts and label counts are independent of the names of labels."""

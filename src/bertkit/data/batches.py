@@ -72,7 +72,7 @@ def batch_indices(source: BatchSource, batch_size: int, *, seed: int, epoch: int
     """
     if isinstance(source, OrderedSource):
         return source.order(batch_size, step)
-    # Examples of similar length are not grouped: padding is not computed, so that would save nothing.
+    # Examples of similar length are not grouped: of a Transformer's layers only attention computes padding.
     positions = np.arange(step * batch_size, min((step + 1) * batch_size, len(source)))
     return permute(positions, len(source), seed=seed, epoch=epoch)
 

@@ -39,10 +39,8 @@ def assemble(
     a = tokenizer.encode(first) if isinstance(first, str) else first
     b = tokenizer.encode(second) if isinstance(second, str) else (second or _NO_TOKENS)
     after_first = [tokenizer.end_id] if second is None else tokenizer.between_ids
-    specials = len(after_first) + (1 if second is None else 2)
-    if max_length < specials:
-        raise usage_error(f"max_length is {max_length}, and a row has {specials} special tokens: choose a larger one.")
-    keep_a, keep_b = truncated_lengths(len(a.ids), len(b.ids), max_length - specials)
+    room = _room(tokenizer, max_length, pair=second is not None)
+    keep_a, keep_b = truncated_lengths(len(a.ids), len(b.ids), room)
     input_ids = [tokenizer.start_id, *a.ids[:keep_a], *after_first]
     offsets = [(0, 0), *a.offsets[:keep_a], *[(0, 0)] * len(after_first)]
     segment_ids = [0] * len(input_ids)
@@ -72,11 +70,11 @@ def assemble_windows(
 
     A window that holds fewer tokens of it is followed by the next one at its end. Every window contains the other text
     of a pair, truncated to half of a window. Windows over a paragraph are placed as in google-research/bert
-    ``run_squad.py``.
+    ``run_squad.py``. Windows that are too short for a token of the text are a usage error.
     """
     a = tokenizer.encode(first)
     b = _NO_TOKENS if second is None else tokenizer.encode(second)
-    max_tokens = max_length - (2 if second is None else 2 + len(tokenizer.between_ids))
+    max_tokens = _room(tokenizer, max_length, pair=second is not None, least=1)
     if len(a.ids) + len(b.ids) <= max_tokens:
         return [assemble(tokenizer, a, None if second is None else b, max_length=max_length, labels=labels)]
     long, short = (a, b) if len(a.ids) >= len(b.ids) else (b, a)
@@ -93,6 +91,14 @@ def assemble_windows(
         features.append(assemble(tokenizer, *texts, max_length=max_length, labels=labels))
     features[0] = replace(features[0], num_truncated=len(short.ids) - len(kept.ids))
     return features
+
+
+def _room(tokenizer: Tokenizer, max_length: int, *, pair: bool, least: int = 0) -> int:
+    """The tokens of text in a row of ``max_length``; fewer than ``least`` are a usage error."""
+    specials = 2 + (len(tokenizer.between_ids) if pair else 0)
+    if max_length < specials + least:
+        raise usage_error(f"max_length is {max_length}, and a row has {specials} special tokens: choose a larger one.")
+    return max_length - specials
 
 
 def _slice(tokens: Tokens, start: int, size: int) -> Tokens:

@@ -124,15 +124,6 @@ class WordReader(nn.Module):
         if self.mixture is not None:
             self.mixture.reset_parameters()
 
-    def count_macs(self, batch: Batch) -> int:
-        """The multiply-accumulates for all words, with a third of ELMo's.
-
-        ``training.flops`` multiplies by 3 for the backward pass, which a frozen ELMo does not have.
-        """
-        characters = 0 if self.characters is None else self.characters.count_macs(self.word_length - 1)
-        elmo = 0 if self.elmo is None else self.elmo.count_macs(batch, batch.attention_mask, pooled=False)
-        return batch.num_tokens * characters + elmo // 3
-
     def l2_penalties(self) -> Mapping[str, float]:
         """Parameter -> factor of the sum of its squares in the loss."""
         if self.mixture is None or not self.mixture_l2:

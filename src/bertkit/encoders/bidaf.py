@@ -25,7 +25,7 @@ from bertkit.nn.attention_flow import AttentionFlow
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.highway import Highway
 from bertkit.nn.lstm import BiLstm
-from bertkit.nn.segments import Part, count_pairs
+from bertkit.nn.segments import Part
 from bertkit.ranges import ExtraLayers, Layers, ShareBelowOne, Width, check_ranges
 from bertkit.text.words import WordLevel
 
@@ -109,17 +109,6 @@ class Bidaf(WordEncoder):
         ended = self.ending(modelled, context.real)
         hidden = context.put(self.dropout(torch.cat([flowed, modelled, ended], dim=2)))
         return EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0])
-
-    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """The multiply-accumulates for all words and for the attention flow."""
-        context, query = _find_texts(batch.on_host)
-        query_words, context_words = int(query.real.sum()), int(context.real.sum())
-        word = sum(weight.numel() for weight in self.highways.parameters() if weight.ndim == 2)
-        both = 2 * self.config.width
-        flow = both * (2 * count_pairs(context, query) + query_words + 2 * context_words)
-        lstms = self.modelling.count_macs(context_words) + self.ending.count_macs(context_words)
-        lstms += self.contextual.count_macs(query_words + context_words)
-        return self.words.count_macs(batch) + batch.num_tokens * word + flow + lstms
 
 
 def _find_texts(host: Batch) -> tuple[Part, Part]:

@@ -24,7 +24,7 @@ from bertkit.nn.alignment import align
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.pooler import max_pool
-from bertkit.nn.segments import Part, count_pairs, split_segments
+from bertkit.nn.segments import Part, split_segments
 from bertkit.ranges import Layers, ShareBelowOne, Width, check_ranges
 from bertkit.text.words import WordLevel
 
@@ -86,18 +86,6 @@ class BilstmAttention(WordEncoder):
             pooled = torch.where(paired.to(device), self.of_pair(self._compare(a, b, first, second)), pooled)
         hidden = torch.tanh(self.of_text(states)).masked_fill(~batch.attention_mask.unsqueeze(2), 0)
         return EncoderOutput(hidden_states=hidden, pooled=torch.tanh(pooled))
-
-    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """The multiply-accumulates for all words, the attention in pairs, and the classifier per row and position."""
-        host = batch.on_host
-        first, second = split_segments(host.segment_ids, host.attention_mask)
-        paired = second.real.any(dim=1)
-        paired_tokens = int(host.attention_mask[paired].sum())
-        attention = 3 * 2 * self.config.width * count_pairs(first, second)
-        lstms = self.reading.count_macs(batch.num_tokens) + self.comparing.count_macs(paired_tokens)
-        classifiers = (int((~paired).sum()) + int(positions.sum())) * self.of_text.weight.numel()
-        classifiers += int(paired.sum()) * self.of_pair.weight.numel()
-        return self.words.count_macs(batch) + lstms + attention + classifiers
 
     def _compare(
         self, a: Float[Tensor, "B S W"], b: Float[Tensor, "B R W"], first: Part, second: Part

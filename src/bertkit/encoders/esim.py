@@ -25,7 +25,7 @@ from bertkit.nn.alignment import align
 from bertkit.nn.dropout import Dropout, RowDropout
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.pooler import max_pool, mean_pool
-from bertkit.nn.segments import Part, count_pairs, split_segments
+from bertkit.nn.segments import Part, split_segments
 from bertkit.ranges import ShareBelowOne, Width, check_ranges
 from bertkit.text.words import WordLevel
 
@@ -96,14 +96,6 @@ class Esim(WordEncoder):
         pooled = torch.cat([self._compose(a, first), self._compose(b, second)], dim=1)
         pooled = self.dropout(F.relu(self.output(self.dropout(pooled))))
         return EncoderOutput(hidden_states=first.put(a) + second.put(b), pooled=pooled)
-
-    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """The multiply-accumulates for all words and for the alignment of the texts."""
-        host, tokens = batch.on_host, batch.num_tokens
-        alignment = 3 * 2 * self.hidden_size * count_pairs(*split_segments(host.segment_ids, host.attention_mask))
-        lstms = self.encoding.count_macs(tokens) + self.composition.count_macs(tokens)
-        layers = tokens * self.projection.weight.numel() + len(batch) * self.output.weight.numel()
-        return self.words.count_macs(batch) + lstms + alignment + layers
 
     def _compare(self, own: Float[Tensor, "B S W"], aligned: Float[Tensor, "B S W"]) -> Float[Tensor, "B S H"]:
         """A word, what it is aligned with in the other text, their difference and their product."""

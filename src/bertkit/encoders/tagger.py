@@ -74,10 +74,6 @@ class Tagger(WordEncoder):
         states = self.dropout(self.lstm(self.words(batch), batch.on_host.attention_mask))
         return EncoderOutput(hidden_states=states, pooled=max_pool(states, batch.attention_mask))
 
-    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """The multiply-accumulates for all words."""
-        return self.words.count_macs(batch) + self.lstm.count_macs(batch.num_tokens)
-
 
 SPEC = EncoderSpec(
     title="ELMo's tagger",

@@ -91,7 +91,7 @@ def train_seed(
     for step in fit(_build_state(trained, run, plan.precision), data.train, plan):
         training_seconds += step.seconds
         trained_examples += step.examples
-        progress.advance(step.step, loss=sum(step.losses.values()), **{"examples/s": step.examples / step.seconds})
+        progress.advance(step.step, loss=step.loss, **{"examples/s": step.examples / step.seconds})
         folder.log({"kind": "train", "seed": seed, "step": step.step, "lr": step.lr, **step.losses})
         if step.step % per_epoch == 0:
             found = _score_dev(data, predictor, progress)

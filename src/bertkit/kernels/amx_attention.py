@@ -22,7 +22,7 @@ _MOST_SCORES = 704 * 704
 """Of a head, with those that fill the last tiles, which must fit into ``SPACE`` of amx.h in the backward pass."""
 
 
-def applies(queries: int, keys: int, size: int, dtype: torch.dtype) -> bool:
+def supports(queries: int, keys: int, size: int, dtype: torch.dtype) -> bool:
     """Whether this module can attend to heads of these lengths and width on a CPU: bfloat16, with AMX, not too long."""
     return (
         dtype == torch.bfloat16

@@ -20,7 +20,7 @@ _BLOCK = 64
 """Rows over which one partial sum of a LayerNorm's gradients goes. Fixed, so that threads change no sum."""
 
 
-def applies(states: Tensor) -> bool:
+def supports(states: Tensor) -> bool:
     """Whether the passes can be used for ``states``: float32 or bfloat16 on a CPU, and they are compiled."""
     return states.dtype in FORMATS and states.device.type == "cpu" and is_compiled()
 

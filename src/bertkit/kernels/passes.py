@@ -1,7 +1,8 @@
-"""When the hand-written forward and backward passes apply, and the types that they share.
+"""When training uses hand-written forward and backward passes, and the types that they share.
 
-Dropout, attention and cross-entropy have one each, for training on a CPU: there torch draws dropout masks on one
-thread, has no attention kernel with dropout, and makes float32 copies of all logits (numbers in each module).
+On a CPU dropout, attention, cross-entropy, residual sums with LayerNorm and linear layers have one each: there torch
+draws dropout masks on one thread, has no attention kernel with dropout, and makes float32 copies of all logits (numbers
+in each module). Which of them are compiled is another question: see ``fused_training.supports``.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class DropMask:
     scale: float
 
 
-def applies(states: Tensor) -> bool:
-    """When ``is_possible``, and a gradient will be needed: inference gains nothing from these passes."""
+def trains_on_cpu(states: Tensor) -> bool:
+    """Whether such a pass ``is_possible`` and a gradient will be needed: inference gains nothing from them."""
     return states.requires_grad and is_possible(states)
 
 

@@ -64,7 +64,7 @@ class SelfAttention(nn.Module):
         query, key_value = self._project(states, layout, subset)
         output_layout = layout if subset is None else subset.layout
         in_blocks = self.window is not None and subset is None and layout.width > 4 * self.window  # they are cheaper
-        if passes.applies(key_value) and not in_blocks:
+        if passes.trains_on_cpu(key_value) and not in_blocks:
             allowed = self._attention_mask(layout, subset)
             tokens = attend_tokens(query, key_value, output_layout, layout, allowed, self.num_heads, self._rate)
         else:
@@ -99,7 +99,7 @@ class SelfAttention(nn.Module):
     def _attend(
         self, query: Tensor, key: Tensor, value: Tensor, allowed: Bool[Tensor, "#B #Q T"] | None
     ) -> Float[Tensor, "B N Q D"]:
-        if passes.applies(query):
+        if passes.trains_on_cpu(query):
             return attend_heads(query, key, value, allowed, self._rate)
         mask = None if allowed is None else allowed[:, None]
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=self._rate)

@@ -63,7 +63,7 @@ class _Heads:
 
     def split(self, tokens: Float[Tensor, "L W"], parts: int) -> Float[Tensor, "{parts} P T D"]:
         """The lists that are side by side in ``tokens``; entries without a token are 0."""
-        if fused_training.applies(tokens):
+        if fused_training.supports(tokens):
             rows, width = self.layout.rows, self.layout.width
             return fused_training.split_heads(
                 tokens, self.layout.indices, rows=rows, width=width, parts=parts, heads=self.number
@@ -77,7 +77,7 @@ class _Heads:
 
     def merge(self, heads: Float[Tensor, "K P T D"]) -> Float[Tensor, "L W"]:
         """The inverse of ``split``."""
-        if fused_training.applies(heads):
+        if fused_training.supports(heads):
             return fused_training.merge_heads(heads, self.layout.indices, heads=self.number)
         parts, _, width, size = heads.shape
         entries = heads.view(parts, self.layout.rows, self.number, width, size).permute(1, 3, 0, 2, 4)
@@ -160,7 +160,7 @@ def _forward(
         return attended.mixed, (query, key, value, attended.probabilities, attended.dropped)
     scores = _product(query, key.transpose(1, 2), query.shape[-1] ** -0.5)
     kept: Tensor | None
-    if fused_training.applies(scores):
+    if fused_training.supports(scores):
         probabilities, dropped = fused_training.softmax_dropout(scores, allowed, mask)
         kept = dropped  # 0 where an entry was dropped
     else:
@@ -180,7 +180,7 @@ def _backward(
         amx_attention.attend_backward(gradient, query, key, value, probabilities, kept, scale, gradients)
         return
     to_probabilities = _product(gradient, value.transpose(1, 2), scale)
-    if fused_training.applies(probabilities):
+    if fused_training.supports(probabilities):
         dropped = kept
         to_scores = fused_training.softmax_dropout_backward_(to_probabilities, probabilities, dropped)
     else:
@@ -195,7 +195,7 @@ def _backward(
 
 
 def _is_on_amx(query: Float[Tensor, "P Q D"], key: Float[Tensor, "P T D"]) -> bool:
-    return amx_attention.applies(query.shape[1], key.shape[1], query.shape[2], key.dtype)
+    return amx_attention.supports(query.shape[1], key.shape[1], query.shape[2], key.dtype)
 
 
 def _softmax(scores: Float[Tensor, "P Q T"], allowed: Bool[Tensor, "#B #Q T"] | None) -> Float[Tensor, "P Q T"]:

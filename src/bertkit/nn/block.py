@@ -47,8 +47,8 @@ class ResidualNorm(nn.LayerNorm):
     def _is_fused(self, states: Tensor, update: Tensor) -> bool:
         """Whether the inputs are those of a block that is trained on a CPU."""
         return (
-            passes.applies(update)
-            and fused_training.applies(update)
+            passes.trains_on_cpu(update)
+            and fused_training.supports(update)
             and states.dtype == self.weight.dtype == torch.float32
             and self.bias is not None
             and states.ndim == 2

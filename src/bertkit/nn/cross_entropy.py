@@ -27,8 +27,8 @@ def sum_cross_entropy(logits: Float[Tensor, "N V"], labels: Int[Tensor, " M"]) -
     computed together, a few rows at a time, 20 ms instead of 35 ms for 608 bfloat16 rows of 30,522 on one core. Without
     a gradient no device makes such a copy.
     """
-    if passes.applies(logits):
-        function = _FusedSumCrossEntropy if fused_training.applies(logits) else _SumCrossEntropy
+    if passes.trains_on_cpu(logits):
+        function = _FusedSumCrossEntropy if fused_training.supports(logits) else _SumCrossEntropy
         total: Tensor = function.apply(logits, labels)  # type: ignore[no-untyped-call]
         return total
     if logits.requires_grad:  # on a GPU, or while the model is traced

@@ -123,9 +123,9 @@ class Dropout(nn.Module):
         """``states`` of any shape with dropped entries."""
         if not self.training or self.rate == 0:
             return states
-        if not passes.applies(states):
+        if not passes.trains_on_cpu(states):
             return F.dropout(states, self.rate)
-        if fused_training.applies(states):
+        if fused_training.supports(states):
             dropped: Tensor = _FusedDrop.apply(states, draw_mask(self.rate))  # type: ignore[no-untyped-call]
         else:
             dropped = _Drop.apply(states, self.rate)  # type: ignore[no-untyped-call]

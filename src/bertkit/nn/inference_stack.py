@@ -29,7 +29,7 @@ from bertkit.kernels.fused_inference import (
 from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.inference_linear import CompiledLinear, LinearMaker, activation_name
 from bertkit.nn.int8_linear import Int8Linear
-from bertkit.nn.packing import round_up
+from bertkit.nn.packing import PackedRows
 from bertkit.nn.stack import MAX_SUBSET, BlockStack
 
 
@@ -150,7 +150,7 @@ class InferenceBlock(nn.Module):
     ) -> None:
         """Fill ``out``, the result for ``rows`` texts of equal length."""
         queries, keys, size = len(query) // rows, len(key) // rows, key.shape[1] // self.num_heads
-        if amx_attention.applies(queries, keys, size, key.dtype):
+        if amx_attention.supports(queries, keys, size, key.dtype):
             amx_attention.attend_rows(query, key, value, out, rows=rows, heads=self.num_heads)
             return
         if can_attend(keys, size, key.dtype):
@@ -193,7 +193,7 @@ class InferenceStack(nn.Module):
         lengths = mask.sum(dim=1)
         groups = RowGroups.of(lengths.tolist())
         compiled = None if output_hidden_states else self._compile(groups)
-        entries = _entries(mask, groups, rounded=compiled is None)
+        entries = PackedRows.of(mask, rounded=compiled is None).indices
         tokens = (states.flatten(0, 1) if entries is None else states.flatten(0, 1)[entries]).to(self.dtype)
         selected = None if positions is None or output_hidden_states else _select(positions, mask)
         hidden_states = []
@@ -229,22 +229,6 @@ def _attention_dtype(dtype: torch.dtype) -> torch.dtype:
     on a chip with AMX, and 1.1 times as long on an AMD Zen 4.
     """
     return dtype if has_amx() else torch.float32
-
-
-def _entries(mask: Bool[Tensor, "B T"], groups: RowGroups, *, rounded: bool) -> Int[Tensor, " N"] | None:
-    """The entries of the flattened rows that are computed; None for all.
-
-    If there is padding, some of it is computed too where the list is ``rounded``, so that oneDNN sees few different
-    lengths (see ``packing.py``).
-    """
-    if groups.num_tokens == mask.numel():
-        return None
-    real = mask.flatten()
-    entries = real.nonzero().squeeze(1)
-    if not rounded:
-        return entries
-    padding = (~real).nonzero().squeeze(1)[: round_up(groups.num_tokens) - groups.num_tokens]
-    return torch.cat([entries, padding])
 
 
 def _select(positions: Bool[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Int[Tensor, " M"] | None:

@@ -36,11 +36,6 @@ class BiLstm(nn.Module):
             assert isinstance(layer, nn.LSTM)
             layer.reset_parameters()
 
-    def count_macs(self, steps: int) -> int:
-        """Multiply-accumulate operations of ``steps`` real steps in both directions."""
-        # Matrices only: biases are added, not multiplied.
-        return steps * sum(weight.numel() for weight in self.parameters() if weight.ndim == 2)
-
     def forward(self, states: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
         """The states of the last layer. ``mask`` is True on the real steps, which come first in every row.
 

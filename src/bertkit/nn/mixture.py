@@ -25,7 +25,7 @@ MIXTURES: Mapping[str, tuple[slice, str]] = {
 """
 
 
-class Mixture(nn.Module):
+class LayerMixture(nn.Module):
     """The selected layers concatenated, or summed with trained weights ``softmax(weights)``, initially equal."""
 
     def __init__(self, name: str, num_layers: int, hidden_size: int) -> None:

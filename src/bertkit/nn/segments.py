@@ -53,8 +53,3 @@ class Part:
 def split_segments(segment_ids: Int[Tensor, "B T"], real: Bool[Tensor, "B T"]) -> tuple[Part, Part]:
     """The first and the second text of every row, both on the host. The second is empty in a row with one text."""
     return Part.of(real & (segment_ids == 0)), Part.of(real & (segment_ids == 1))
-
-
-def count_pairs(first: Part, second: Part) -> int:
-    """The number of pairs of a token of ``first`` and a token of ``second`` in the same row, over all rows."""
-    return int((first.real.sum(dim=1) * second.real.sum(dim=1)).sum())

@@ -57,6 +57,12 @@ def compare(
     return logits.masked_fill(find_equal_texts(batch), -torch.inf)
 
 
+def count_compared(batch: Batch, label: str) -> int:
+    """The labelled examples of ``batch``; 0 where there is one example, which is compared with nothing."""
+    labels = batch.on_host.labels[label]
+    return int((labels != IGNORE).sum()) if len(labels) > 1 else 0
+
+
 def losses_of_own(logits: Float[Tensor, "E E"]) -> Float[Tensor, " E"]:
     """The cross-entropy of each example's own second text (van den Oord et al., arXiv 1807.03748)."""
     return F.cross_entropy(logits, torch.arange(len(logits), device=logits.device), reduction="none")

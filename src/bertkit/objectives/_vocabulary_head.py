@@ -47,11 +47,22 @@ def _read_width(encoder: Encoder) -> int:
 class VocabularyHead(PretrainingObjective):
     """Labels are (B, T); only labelled positions are projected to the vocabulary, so ``logits`` are (M, V).
 
-    A subclass computes the logits of the states that ``pick_rows`` returns.
+    A subclass computes the logits of the states that ``pick_rows`` returns. ``embedding`` belongs to the encoder: it is
+    neither saved nor counted here.
     """
 
     reads_pooled = False
     predicts_vocabulary: ClassVar[bool] = True
+
+    def __init__(self, embedding: nn.Embedding) -> None:
+        super().__init__()
+        # In a tuple, so that torch does not register the encoder's table a second time.
+        self._tied = (embedding,)
+
+    @property
+    def output_weight(self) -> Float[Tensor, "V H"]:
+        """The token embeddings of the encoder."""
+        return self._tied[0].weight
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
         """The labelled positions; without labels, all."""

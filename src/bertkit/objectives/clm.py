@@ -29,20 +29,15 @@ def label_next(batch: Batch) -> Batch:
 class CausalLanguageModel(VocabularyHead):
     """The token embeddings as the output layer, and nothing else.
 
-    ``embedding`` belongs to the encoder: it is neither saved nor counted here. Every token of a step has the same
-    weight; openai/finetune-transformer-lm, where this is an auxiliary loss, takes the mean of each row first, and its
-    softmax includes the position embeddings, which are in the same table. The encoder must be causal.
+    Every token of a step has the same weight; openai/finetune-transformer-lm, where this is an auxiliary loss, takes
+    the mean of each row first, and its softmax includes the position embeddings, which are in the same table. The
+    encoder must be causal.
     """
 
     label = "clm"
     context: ClassVar[Context] = "causal"
     pipeline_tag: ClassVar[str] = "text-generation"
     HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-
-    def __init__(self, embedding: nn.Embedding) -> None:
-        super().__init__()
-        # In a tuple, so that torch does not register the encoder's table a second time.
-        self._tied = (embedding,)
 
     @classmethod
     def build(cls, encoder: Encoder, settings: ObjectiveSettings) -> Self:
@@ -58,11 +53,11 @@ class CausalLanguageModel(VocabularyHead):
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (M, V) of the labelled positions, of every position without labels; see ``pick_rows``."""
-        return {"logits": linear(states.apply_head(self.pick_rows(states, batch)), self._tied[0].weight)}
+        return {"logits": linear(states.apply_head(self.pick_rows(states, batch)), self.output_weight)}
 
     def count_macs(self, batch: Batch) -> int:
         """The multiply-accumulates of the vocabulary projection, at the labelled positions."""
-        return self.counts(batch)[self.label] * self._tied[0].weight.numel()
+        return self.counts(batch)[self.label] * self.output_weight.numel()
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[CausalLanguageModel, Batch]:

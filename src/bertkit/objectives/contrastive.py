@@ -14,7 +14,7 @@ from torch import Tensor
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Objective
 from bertkit.nn.text_pooling import Pooling
-from bertkit.objectives._text_pairs import compare, losses_of_own, pool_texts
+from bertkit.objectives._text_pairs import compare, count_compared, losses_of_own, pool_texts
 
 
 class ContrastiveSimilarity(Objective):
@@ -43,6 +43,10 @@ class ContrastiveSimilarity(Objective):
         positions = torch.zeros_like(batch.attention_mask)
         positions[:, 0] = True
         return positions
+
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """The labelled examples; with a ``temperature``, if they are compared with others."""
+        return super().counts(batch) if self.temperature is None else {self.label: count_compared(batch, self.label)}
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``cosine`` (E,), and the ``first`` and ``second`` vectors (E, H) of length 1, in float32."""

@@ -78,10 +78,6 @@ class CrfTagging(WordTagging):
         """``crf_tags_accuracy``; in training, without predicted tags, there is none."""
         return super().metrics(outputs, batch) if "logits" in outputs else {}
 
-    def count_macs(self, batch: Batch) -> int:
-        """The multiply-accumulates of the linear layer; the CRF only adds."""
-        return batch.num_tokens * self.classifier.weight.numel()
-
     def _find_states(self, tags: Int[Tensor, "B W"], mask: Bool[Tensor, "B W"]) -> Int[Tensor, "B W"]:
         """The state of each tag, which depends on whether the next tag continues the entity."""
         continues = F.pad(self._continues[tags[:, :-1], tags[:, 1:]] & mask[:, 1:], (0, 1))

@@ -14,7 +14,7 @@ from bertkit.batch import IGNORE, WORD_STARTS, Batch, EncoderOutput, Outputs
 from bertkit.nn.dropout import HEAD_DROPOUT, Dropout
 from bertkit.nn.init import initialize
 from bertkit.nn.lstm import BiLstm
-from bertkit.nn.mixture import Mixture
+from bertkit.nn.mixture import LayerMixture
 from bertkit.objectives._word_positions import WordTagging, find_starts, find_words, pick, place_words
 
 
@@ -28,7 +28,7 @@ class FeatureTagging(WordTagging):
     reads_layers: ClassVar[bool] = True
     freezes_encoder: ClassVar[bool] = True
 
-    def __init__(self, mixture: Mixture, num_tags: int, *, width: int = 768) -> None:
+    def __init__(self, mixture: LayerMixture, num_tags: int, *, width: int = 768) -> None:
         super().__init__()
         self.mixture = mixture
         self.lstm = BiLstm(mixture.width, width, num_layers=2, dropout=HEAD_DROPOUT)
@@ -55,5 +55,5 @@ def tiny(hidden_size: int, batch: Batch) -> tuple[FeatureTagging, Batch]:
     """A small instance and ``batch`` with labels for it, some missing, for tests."""
     starts = (batch.input_ids % 3 > 0) & batch.attention_mask
     labels = (batch.input_ids % 5).masked_fill(~starts, IGNORE)
-    head = FeatureTagging(Mixture("sum-all", 2, hidden_size), 5, width=14)
+    head = FeatureTagging(LayerMixture("sum-all", 2, hidden_size), 5, width=14)
     return head, batch.with_labels(**{FeatureTagging.label: labels, WORD_STARTS: starts.long()})

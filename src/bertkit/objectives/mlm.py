@@ -122,8 +122,8 @@ def _choose_words(
 class MaskedLanguageModel(VocabularyHead):
     """Transform, LayerNorm, and the token embeddings as the output layer, with a bias of its own.
 
-    ``embedding`` belongs to the encoder: it is neither saved nor counted here. Only the labelled positions are
-    transformed and projected, so the logits are (M, V) and 85 % of the vocabulary projection is saved.
+    Only the labelled positions are transformed and projected, so the logits are (M, V) and 85 % of the vocabulary
+    projection is saved.
 
     An encoder with a prediction head of its own (``PredictionLayer``) transforms the states itself; then
     ``transform`` is False.
@@ -149,14 +149,12 @@ class MaskedLanguageModel(VocabularyHead):
         initializer_range: float = BERT_SIGMA,
         transform: bool = True,
     ) -> None:
-        super().__init__()
+        super().__init__(embedding)
         vocab_size, hidden_size = embedding.weight.shape
         self.transform = Linear(hidden_size, hidden_size) if transform else None
         self.activation = ACTIVATIONS[activation]()
         self.norm = nn.LayerNorm(hidden_size, eps=layer_norm_eps) if transform else None
         self.bias = nn.Parameter(torch.zeros(vocab_size))
-        # In a tuple, so that torch does not register the encoder's table a second time.
-        self._tied = (embedding,)
         initialize(self, initializer_range)
 
     @classmethod
@@ -189,12 +187,12 @@ class MaskedLanguageModel(VocabularyHead):
         rows = states.apply_head(self.pick_rows(states, batch))
         if self.transform is not None and self.norm is not None:
             rows = self.norm(self.activation(self.transform(rows)))
-        return {"logits": linear(rows, self._tied[0].weight, self.bias)}
+        return {"logits": linear(rows, self.output_weight, self.bias)}
 
     def count_macs(self, batch: Batch) -> int:
         """The multiply-accumulates at the labelled positions: the transform, here or in the encoder, and the
         vocabulary projection."""
-        vocab_size, hidden_size = self._tied[0].weight.shape
+        vocab_size, hidden_size = self.output_weight.shape
         return self.counts(batch)[self.label] * hidden_size * (hidden_size + vocab_size)
 
 

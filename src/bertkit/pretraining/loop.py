@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from functools import partial
 from shlex import quote
@@ -35,9 +36,12 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
     for phase in job.phases:
         if before >= total:  # it is resumed after its last step, or that was in an earlier phase
             break
+        begin = time.perf_counter()
         evaluate_before(job, phase, folder, progress)
+        if run.is_timed and state.step:  # between two phases
+            state.elapsed += group.all_reduce_max(time.perf_counter() - begin)
         for step in _steps(job, phase):
-            mfu = step.flops / step.seconds / (peak * group.size) if peak else None
+            mfu = step.flops / step.seconds / (peak * group.size) if peak and step.flops else None
             done, is_last = job.done, job.done >= total
             progress.advance(min(int(done), round(total)), **_figures(step, mfu))
             if step.step % run.log_every == 0 or is_last:
@@ -89,7 +93,7 @@ def _steps(job: PretrainingJob, phase: Phase) -> Iterator[Step]:
 
 
 def _figures(step: Step, mfu: float | None) -> dict[str, float]:
-    figures = {"loss": sum(step.losses.values()), "tokens/s": step.tokens / step.seconds}
+    figures = {"loss": step.loss, "tokens/s": step.tokens / step.seconds}
     return figures if mfu is None else {**figures, "mfu": round(mfu, 2)}
 
 

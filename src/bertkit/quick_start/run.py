@@ -24,6 +24,8 @@ from bertkit.encoders.bert import size
 from bertkit.errors import usage_error
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.inference.pipeline import load
+from bertkit.machine.device import default_device
+from bertkit.machine.precision import choose_precision
 from bertkit.pretraining.defaults import profile_settings
 from bertkit.pretraining.job import build_job
 from bertkit.pretraining.record import PretrainRun
@@ -185,7 +187,8 @@ def _pretraining_run(name: str, output: Path, tokenizer: WordPiece) -> PretrainR
         keep_checkpoints=1,
     )
     fast = profile_settings("fast", encoder).items()
-    return apply(run, [Setting(path, value, "--profile fast") for path, value in fast])
+    run = apply(run, [Setting(path, value, "--profile fast") for path, value in fast])
+    return replace(run, precision=choose_precision(default_device()))
 
 
 def _save_initial_weights(run: PretrainRun, folder: Path) -> None:

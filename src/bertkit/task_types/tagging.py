@@ -15,7 +15,7 @@ from bertkit.encoder_types import WordEncoder
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.metrics.classification import ClassScore
 from bertkit.metrics.entities import find_entities, score_entities
-from bertkit.nn.mixture import MIXTURES, Mixture
+from bertkit.nn.mixture import MIXTURES, LayerMixture
 from bertkit.objectives.crf_tagging import CrfTagging
 from bertkit.objectives.feature_tagging import FeatureTagging
 from bertkit.objectives.token_classification import TokenClassification
@@ -131,7 +131,7 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
             return {"tags": TokenClassification(encoder.hidden_size, len(self.labels))}
         if isinstance(encoder, WordEncoder):
             raise usage_error(f"{type(encoder).__name__} has no layers of one width: leave out task.features.")
-        mixture = Mixture(self.features, encoder.num_layers, encoder.hidden_size)
+        mixture = LayerMixture(self.features, encoder.num_layers, encoder.hidden_size)
         return {"tags": FeatureTagging(mixture, len(self.labels))}
 
     def decode(

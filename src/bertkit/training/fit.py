@@ -72,8 +72,8 @@ class Plan:
         """How far training is at ``step``, ``elapsed`` seconds after the beginning; in the unit of ``total``."""
         return step if self.total_seconds is None else elapsed
 
-    def done(self, step: int, elapsed: float) -> float:
-        """How much of the schedule that is, which may begin later than training."""
+    def in_schedule(self, step: int, elapsed: float) -> float:
+        """How far the schedule is then, which begins at ``schedule_from``."""
         return self.reached(step, elapsed) - self.schedule_from
 
 
@@ -81,13 +81,15 @@ class Plan:
 class Step:
     """What happened in one step, over all processes.
 
-    ``losses`` are means over all labels of the step, by the name of the loss term; ``tokens`` are real tokens without
+    ``losses`` are means over all labels of the step, by the name of the loss term, and ``loss`` is their weighted sum,
+    which is minimised; ``tokens`` are real tokens without
     padding; ``flops`` are the necessary floating-point operations (see ``flops.py``), 0 if they are not counted;
     ``seconds`` is the time since the step before. A ``skipped`` step changed no weight.
     """
 
     step: int
     epoch: int
+    loss: float
     losses: dict[str, float]
     grad_norm: float
     lr: float
@@ -188,10 +190,9 @@ def fit(
         if group.size > 1:  # other dropout in every process, without a state to save
             torch.manual_seed(group.seed(plan.seed, state.step))
         counts, tokens, flops = _sum_counts(share, group)
-        factor = lr_factor(plan.schedule, plan.done(state.step, state.elapsed), plan.total)
-        own_losses = accumulate_gradients(state.model, share.batches, counts, device, plan.precision)
-        losses = dict(zip(own_losses, group.all_reduce_sum(list(own_losses.values())), strict=True))
-        group.sum_gradients(state.model.parameters())
+        factor = lr_factor(plan.schedule, plan.in_schedule(state.step, state.elapsed), plan.total)
+        own_loss, own_losses = accumulate_gradients(state.model, share.batches, counts, device, plan.precision)
+        loss, losses = _sum_gradients(state.model, own_loss, own_losses, group)
         grad_norm, skipped = _update(state, losses, plan.optimizer, factor)
         state.step += 1
         now = time.perf_counter()
@@ -202,6 +203,7 @@ def fit(
         yield Step(
             step=state.step,
             epoch=share.epoch,
+            loss=loss,
             losses=losses,
             grad_norm=grad_norm,
             lr=plan.optimizer.lr * factor,
@@ -224,7 +226,7 @@ def _count_workers(plan: Plan, device: torch.device) -> int:
 
 def _progress(plan: Plan, step: int, elapsed: float) -> float:
     """The share of the schedule that is done, from 0 to 1."""
-    return min(1.0, plan.done(step, elapsed) / plan.total)
+    return min(1.0, plan.in_schedule(step, elapsed) / plan.total)
 
 
 class _Share(NamedTuple):
@@ -245,6 +247,15 @@ def _sum_counts(share: _Share, group: ProcessGroup) -> tuple[dict[str, int], int
     """The labels, tokens and FLOPs of all processes together, in one exchange."""
     tokens, flops, *labels = group.all_reduce_sum([share.tokens, share.flops, *share.labels.values()])
     return dict(zip(share.labels, labels, strict=True)), tokens, flops
+
+
+def _sum_gradients(
+    model: Model, loss: float, losses: Mapping[str, float], group: ProcessGroup
+) -> tuple[float, dict[str, float]]:
+    """Sum the gradients of all processes; return the sums of the loss and of its terms."""
+    total, *terms = group.all_reduce_sum([loss, *losses.values()])
+    group.sum_gradients(model.parameters())
+    return total, dict(zip(losses, terms, strict=True))
 
 
 def _read_share(
@@ -291,25 +302,28 @@ def count_labels(model: Model, batches: Sequence[Batch]) -> dict[str, int]:
 
 def accumulate_gradients(
     model: Model, batches: Sequence[Batch], counts: Mapping[str, int], device: torch.device, precision: Precision
-) -> dict[str, float]:
-    """Add the gradient of the mean loss over all micro-batches, and return the mean of each loss term by name.
+) -> tuple[float, dict[str, float]]:
+    """Add the gradient of the mean loss over all micro-batches; return that loss, and the mean of each term by name.
 
     Each term is divided by ``counts``, its number of labels in all micro-batches of all processes: the mean of the
     means of micro-batches would weight their labels unequally. So the gradient and the means are this process's
     summands of the global ones.
     """
+    losses: list[Tensor] = []
     sums: list[tuple[str, Tensor]] = []
     for batch in batches:
         moved = batch.to(device)
         with autocast(device, precision):
             terms = model.loss(model(moved), moved)
-        torch.autograd.backward(mean_loss(terms, counts))
+        loss = mean_loss(terms, counts)
+        torch.autograd.backward(loss)
+        losses.append(loss.detach())
         sums += [(name, term.sum.detach()) for name, term in terms.items()]
     # float() waits for the GPU, so it is called after all passes have been queued.
     totals: dict[str, float] = {}
     for name, each in sums:
         totals[name] = totals.get(name, 0.0) + float(each) / max(1, counts[name])
-    return totals
+    return sum(map(float, losses)), totals
 
 
 def mean_loss(terms: LossTerms, counts: Mapping[str, int]) -> Tensor:

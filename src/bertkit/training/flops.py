@@ -27,13 +27,14 @@ _PEAKS = {
 
 
 def count_flops(model: Model, batch: Batch) -> int:
-    """Necessary floating-point operations of a training step on ``batch``, backward pass included.
+    """Necessary floating-point operations of a training step on ``batch``, backward pass included; 0 if the encoder
+    does not count its own.
 
     That is ``3 * 2 * model.count_macs(batch)``: every multiplication comes with an addition, and the backward pass has
     two products for each one of the forward pass. Padding, recomputation and operations that are no matrix products
     do not count, whether they are computed or not.
     """
-    return 3 * 2 * model.count_macs(batch)
+    return 3 * 2 * (model.count_macs(batch) or 0)
 
 
 def peak_flops(device: torch.device, precision: Precision) -> float | None:
