@@ -226,3 +226,12 @@ def test_the_report_of_a_file_has_its_path_and_leaves_those_of_dev_and_of_files_
     reported = {json.loads((folder / "report.json").read_text())["task"] for folder in written}
     assert reported == {str(tmp_path / str(number) / name) for number in range(2)}
     assert (run / "evaluation-dev" / "report.json").read_bytes() == dev
+
+
+def test_a_text_may_end_in_half_a_character(run: Path, tmp_path: Path) -> None:
+    """JSON can spell one, and the report is written in UTF-8, which cannot."""
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(f'{{"review": "early \\ud83d", "label": "{label}"}}\n' for label in ("good", "bad")))
+    model = load(run)
+    evaluation = evaluate_model(model, read_split(model.task, rows, "dev"), tmp_path / "out", QUIET)
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["examples"] == evaluation.examples == 2

@@ -37,6 +37,7 @@ def test_lists_and_objects_are_marked() -> None:
         (float("nan"), None),
         (np.array([1, 2]), [1, 2]),
         ({1: (True, None)}, {"1": [True, None]}),
+        ({"long", "dull", "funny"}, ["dull", "funny", "long"]),
         (float("inf"), "Infinity"),
         (b"\xff", "\\xff"),
         ("half \ud83d", "half ?"),

@@ -121,3 +121,10 @@ def test_the_name_of_the_only_label_is_kept(tmp_path: Path, tokenizer: WordPiece
     convert(ModelFolder.open(tmp_path / "hf"), tmp_path / "ours")
     content = json.loads((tmp_path / "ours" / "config.json").read_text())
     assert (content["id2label"], content["label2id"]) == ({"0": "relevance"}, {"relevance": 0})
+
+
+def test_other_libraries_cut_texts_where_the_task_does(workspace: Path, tmp_path: Path) -> None:
+    folder = ModelFolder.open(workspace / "tuned")
+    folder.metadata["task"]["max_length"] = 17
+    convert(folder, tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "tokenizer_config.json").read_text())["model_max_length"] == 17

@@ -70,6 +70,9 @@ def test_the_words_of_a_text_are_strings() -> None:
     for words, message in (
         (["the", 3], r"text\[1\] is 3; it must be a text"),
         (None, "text is None; .* a list of words"),
+        (b"a", "text is b'a'; .* a list of words"),
+        ({"the", "mill"}, "text is .* a list of words"),
+        ({"the": 1}, r"text is \{'the': 1\}; .* a list of words"),
     ):
         with pytest.raises(BertkitError, match=message) as raised:
             check_words(words)

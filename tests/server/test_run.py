@@ -114,3 +114,9 @@ def test_loopback_is_known() -> None:
         *(True, True, True),
         *(False, False),
     ]
+
+
+@pytest.mark.parametrize("origin", ["https://example.org/", "foo", "example.org"])
+def test_an_origin_that_no_browser_sends_is_refused(origin: str) -> None:
+    with pytest.raises(BertkitError, match=f"--cors-origin {origin} is no origin"):
+        run.serve(ServeOptions(["model"], cors_origin=[origin]))

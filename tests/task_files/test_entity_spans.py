@@ -81,3 +81,10 @@ def test_a_row_with_another_value_is_named(tmp_path: Path) -> None:
     rows = [{"text": TEXT, "entities": SPANS}] * 100 + [{"text": TEXT, "entities": [["Ada", "PER"]]}]
     with pytest.raises(BertkitError, match=r'line 101: "entities" is \[\["Ada", "PER"\]\], not a list of spans'):
         guess(write(tmp_path / "t.jsonl", rows))
+
+
+@pytest.mark.parametrize("spans", ["x", 5, [[0, 3, None]], [[True, 3, "PER"]], [[0.5, 3, "PER"]]])
+def test_one_wrong_row_does_not_make_the_spans_of_all_others_classes(tmp_path: Path, spans: object) -> None:
+    rows: list[dict[str, object]] = [{"text": TEXT, "entities": SPANS}] * 20
+    with pytest.raises(BertkitError, match=r'line 21: "entities" is .*, not a list of spans'):
+        guess(write(tmp_path / "t.jsonl", [*rows, {"text": TEXT, "entities": spans}, *rows]))

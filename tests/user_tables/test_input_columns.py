@@ -111,6 +111,8 @@ def test_the_label_column_that_a_table_lacks_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, "review,dull,odd\na b,1,0\n")
     with pytest.raises(BertkitError, match='has no column "long"'):
         choose_columns(task, path, labelled=True)
+    with pytest.raises(BertkitError, match="--label names no column for long: give the columns of all labels"):
+        choose_columns(task, path, label="dull,odd", labelled=True)
 
 
 @pytest.mark.parametrize(

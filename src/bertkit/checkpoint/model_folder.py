@@ -336,7 +336,7 @@ def save_model(
         write_tensors(temporary / WEIGHTS, tensors)
         write_json(temporary / CONFIG, config)
         tokenizer.save(temporary)
-        _fit_tokenizer_config(temporary / TOKENIZER_CONFIG, model.encoder)
+        _fit_tokenizer_config(temporary / TOKENIZER_CONFIG, model.encoder, metadata)
         if embedding is not None:
             positions = getattr(model.encoder.config, "max_positions", None)
             write_embedding(temporary, embedding, hidden_size=model.encoder.hidden_size, positions=positions)
@@ -352,13 +352,14 @@ def save_model(
         write_folder(folder, fill)
 
 
-def _fit_tokenizer_config(path: Path, encoder: Encoder) -> None:
-    """Let the tokenizer of other libraries truncate texts to the positions of the encoder, where it counts them, and
-    give no segment ids to an encoder without segments."""
-    positions = getattr(encoder.config, "max_positions", None)
-    if positions is None or not path.is_file():
+def _fit_tokenizer_config(path: Path, encoder: Encoder, metadata: Mapping[str, Any]) -> None:
+    """Let other libraries truncate as the task does, and make segment ids only where the encoder has segments."""
+    task = metadata.get("task")
+    of_task = task.get("max_length") if isinstance(task, dict) else None
+    known = [length for length in (getattr(encoder.config, "max_positions", None), of_task) if length is not None]
+    if not known or not path.is_file():
         return
-    content = {**read_json(path), "model_max_length": positions}
+    content = {**read_json(path), "model_max_length": min(known)}
     if not hasattr(encoder.config, "num_segments") and "model_input_names" in content:
         content["model_input_names"] = [name for name in content["model_input_names"] if name != "token_type_ids"]
     write_json(path, content)

@@ -23,6 +23,7 @@ from bertkit.finetuning.cautions import (
     caution_about_size,
     caution_about_zero,
 )
+from bertkit.formats.cells import to_json
 from bertkit.formats.memory_tables import describe_table
 from bertkit.formats.splits import tables_of
 from bertkit.inference.pipeline import Pipeline, task_for
@@ -113,7 +114,7 @@ def evaluate_model(
         date = time.strftime("%Y-%m-%d %H:%M")
         page = render_page(evaluation, model=_display_name(model), training=facts, date=date)
         write_text(output / "report.html", page)
-        write_json(output / "report.json", evaluation.to_dict())
+        write_json(output / "report.json", to_json(evaluation.to_dict()))  # texts may end in half a character
         progress.say(f"the whole report: {output / 'report.html'}")
     else:
         owner = "an ensemble" if len(model.folders) > 1 else f"{model.folder}, which is not in a run folder"

@@ -35,6 +35,8 @@ def to_json(value: object) -> object:
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, str):  # half of a character cannot be written
         return value.encode("utf-8", "replace").decode()
+    if isinstance(value, set | frozenset):  # whose order differs from process to process
+        value = sorted(value, key=str)
     if isinstance(value, list | tuple):
         return [to_json(each) for each in value]
     if isinstance(value, dict):

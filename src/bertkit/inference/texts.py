@@ -58,7 +58,7 @@ def check_text(text: object, name: str) -> str:
 
 def check_words(words: object) -> tuple[str, ...]:
     """The words of one text; anything but a list of strings is a usage error."""
-    if not isinstance(words, Iterable):
+    if isinstance(words, bytes | set | frozenset) or _columns_of(words) or not isinstance(words, Iterable):
         raise usage_error(f"text is {describe_value(words)}; it must be a text, or a list of words.")
     return tuple(check_text(word, f"text[{number}]") for number, word in enumerate(words))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import re
 import signal
 import socket
 import threading
@@ -25,6 +26,9 @@ from bertkit.server.model_thread import ModelThread
 from bertkit.server.service import Service, describe_models, load_models
 
 _BACKLOG = 2048
+_ORIGIN = re.compile(r"https?://[^/\s]+")
+"""As browsers send it: without a path, and so without a slash at the end."""
+
 _GRACE_CHECK_SECONDS = 0.05
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _REFUSAL_SECONDS = 0.5
@@ -115,6 +119,11 @@ class Server:
 
 def serve(options: ServeOptions) -> None:
     """Serve the models of ``options`` until a signal."""
+    for origin in options.cors_origin:
+        if origin != "*" and not _ORIGIN.fullmatch(origin):
+            raise usage_error(
+                f"--cors-origin {origin} is no origin: write https://example.org, without a path or slash."
+            )
     keys = None if options.api_key_file is None else ApiKeys.read(Path(options.api_key_file))
     limits = Limits(seconds=options.timeout, requests=options.max_requests, batch_tokens=options.max_batch_tokens)
     # The address before the models, which may take minutes.

@@ -47,7 +47,7 @@ def find_texts(table: Table) -> str | None:
 
 
 def find_spans(table: Table) -> str | None:
-    """The column with lists of spans in the first rows; None without one, or without a column of texts."""
+    """The column with lists of spans in most of the first rows; None without one, or without a column of texts."""
     if find_texts(table) is None:
         return None
     sample = table.sample(_SAMPLE_ROWS)
@@ -55,7 +55,7 @@ def find_spans(table: Table) -> str | None:
         if name in table.columns:
             place = list(table.columns).index(name)
             cells = [row[place] for row in sample if row[place] not in ("", "[]")]
-            if cells and all(isinstance(cell, Structure) and _read(cell) is not None for cell in cells):
+            if 2 * sum(isinstance(cell, Structure) and _read(cell) is not None for cell in cells) > len(cells):
                 return name
     return None
 
@@ -121,6 +121,8 @@ def _read_span(value: object) -> Span | None:
     if isinstance(value, dict):
         value = [value.get("start"), value.get("end"), next((value[name] for name in _TYPES if name in value), None)]
     match value:
+        case [bool(), _, _] | [_, bool(), _]:  # which Python counts among the whole numbers
+            return None
         case [int(start), int(end), str(type)] if type and not any(map(str.isspace, type)):
             return Span(start, end, type)
     return None

@@ -51,6 +51,8 @@ def choose_columns(
     table, known = task.reader.open(path)
     labels = split_names(label, table.columns)
     table.require(*filter(None, (text, pair, id, *labels)))
+    if len(labels) > 1 and (missing := set(task.labels).difference(name.strip() for name in labels)):
+        raise usage_error(f"--label names no column for {list_names(sorted(missing))}: give the columns of all labels.")
     if task.files.splits:
         if labelled and not labels:
             _require_labels(task, table)
