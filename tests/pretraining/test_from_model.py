@@ -21,7 +21,7 @@ from bertkit.data.shards import TOKENIZER
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.model import Model
-from bertkit.pretraining import loop
+from bertkit.pretraining import heldout
 from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.from_model import HEAD_SHARE, check_same_network, continued_settings, enlarged_config
 from bertkit.pretraining.job import build_job
@@ -253,7 +253,7 @@ def test_initial_weights_have_one_source(continued: PretrainRun) -> None:
 def test_the_time_of_the_evaluation_between_the_head_and_the_encoder_counts(
     headless: PretrainRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "evaluate_before", lambda job, *_: time.sleep(0.7 if job.state.step else 0))
+    monkeypatch.setattr(heldout, "evaluate_heldout", lambda *_, **__: time.sleep(0.7))
     pretrain(replace(headless, steps=None, minutes=1 / 30, log_every=1), QUIET)
     records = read_metrics(headless.output / "metrics.jsonl")
     times = [record["elapsed"] for record in records if record["kind"] == "train"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -93,7 +94,10 @@ def evaluate_before(job: PretrainingJob, phase: Phase, folder: RunFolder, progre
     if job.run.from_model is None or phase.heads_only or phase.first != job.run.heads_until:
         return
     if job.group.broadcast(not read_last_evaluation(folder, before=True)):
+        begin = time.perf_counter()
         evaluate_heldout(job, job.phases[-1], folder, progress, is_before=True)
+        if job.run.is_timed and job.state.step:  # between two phases: the time of a run begins with its first step
+            job.state.elapsed += job.group.all_reduce_max(time.perf_counter() - begin)
 
 
 def read_last_evaluation(folder: RunFolder, *, before: bool = False) -> dict[str, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from functools import partial
 from shlex import quote
@@ -36,10 +35,7 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
     for phase in job.phases:
         if before >= total:  # it is resumed after its last step, or that was in an earlier phase
             break
-        begin = time.perf_counter()
         evaluate_before(job, phase, folder, progress)
-        if run.is_timed and state.step:  # between two phases
-            state.elapsed += group.all_reduce_max(time.perf_counter() - begin)
         for step in _steps(job, phase):
             mfu = step.flops / step.seconds / (peak * group.size) if peak and step.flops else None
             done, is_last = job.done, job.done >= total
