@@ -57,10 +57,9 @@ def compare(
     return logits.masked_fill(find_equal_texts(batch), -torch.inf)
 
 
-def count_compared(batch: Batch, label: str) -> int:
-    """The labelled examples of ``batch``; 0 where there is one example, which is compared with nothing."""
-    labels = batch.on_host.labels[label]
-    return int((labels != IGNORE).sum()) if len(labels) > 1 else 0
+def can_compare(batch: Batch) -> bool:
+    """Whether ``batch`` has several examples; one alone is compared with nothing."""
+    return batch.choices is not None and len(batch.choices) > 1
 
 
 def losses_of_own(logits: Float[Tensor, "E E"]) -> Float[Tensor, " E"]:

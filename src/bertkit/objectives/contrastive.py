@@ -14,7 +14,7 @@ from torch import Tensor
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Objective
 from bertkit.nn.text_pooling import Pooling
-from bertkit.objectives._text_pairs import compare, count_compared, losses_of_own, pool_texts
+from bertkit.objectives._text_pairs import can_compare, compare, losses_of_own, pool_texts
 
 
 class ContrastiveSimilarity(Objective):
@@ -46,7 +46,7 @@ class ContrastiveSimilarity(Objective):
 
     def counts(self, batch: Batch) -> dict[str, int]:
         """The labelled examples; with a ``temperature``, if they are compared with others."""
-        return super().counts(batch) if self.temperature is None else {self.label: count_compared(batch, self.label)}
+        return super().counts(batch) if self.temperature is None or can_compare(batch) else {self.label: 0}
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``cosine`` (E,), and the ``first`` and ``second`` vectors (E, H) of length 1, in float32."""

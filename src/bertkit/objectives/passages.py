@@ -16,7 +16,7 @@ import torch
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Encoder, PretrainingObjective
 from bertkit.objective_settings import ObjectiveSettings
-from bertkit.objectives._text_pairs import compare, count_compared, losses_of_own, pool_texts
+from bertkit.objectives._text_pairs import can_compare, compare, losses_of_own, pool_texts
 
 TEMPERATURE = 0.05
 """That of SimCSE (Gao et al., arXiv 2104.08821); it was not tuned here."""
@@ -41,7 +41,7 @@ class AdjacentPassages(PretrainingObjective):
 
     def counts(self, batch: Batch) -> dict[str, int]:
         """The texts that were cut, if they are compared with others."""
-        return {self.label: count_compared(batch, self.label)}
+        return super().counts(batch) if can_compare(batch) else {self.label: 0}
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (E, E) of each second half for each first half, in float32."""
@@ -58,7 +58,7 @@ class AdjacentPassages(PretrainingObjective):
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``passages_accuracy``: first halves whose own second half is nearest, of those in the micro-batch."""
         logits = outputs["logits"]
-        known = (batch.labels[self.label] != IGNORE) & (len(logits) > 1)
+        known = (batch.labels[self.label] != IGNORE) & can_compare(batch)
         right = (logits.argmax(dim=1) == torch.arange(len(logits), device=logits.device)) & known
         return {f"{self.label}_accuracy": LossTerm(right.sum(), self.counts(batch)[self.label])}
 

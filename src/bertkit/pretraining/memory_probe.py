@@ -8,6 +8,7 @@ that process is killed.
 from __future__ import annotations
 
 import dataclasses
+import math
 import resource
 import sys
 from pathlib import Path
@@ -35,11 +36,8 @@ larger of them is half of the micro-batch, but at most this many tokens, and a s
 
 def estimate_peak(run: PretrainRun) -> int:
     """Peak memory of one process in bytes, on the device that computes; ``run.precision`` must be set."""
-    batches = {run.seq_length: run.batch_size}
-    if run.long_seq_length is not None:
-        batches[run.long_seq_length] = run.long_batch_size or run.batch_size
-    rows = {length: min(batch, run.micro_batch_size or batch) for length, batch in batches.items()}
-    length, most = max(rows.items(), key=lambda each: each[0] * each[1])
+    shapes = [(min(rows, run.micro_batch_size or rows), length) for rows, length in run.batch_shapes]
+    most, length = max(shapes, key=math.prod)
     if most <= FEWEST_ROWS or length * most <= _TOKENS_TO_MEASURE:
         return _measure(run, 1.0)
     tokens = min(_MAX_TOKENS, int(affordable_tokens(run, _MAX_SECONDS)))

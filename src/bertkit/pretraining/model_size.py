@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from bertkit.encoder_types import Transformer
@@ -58,7 +59,8 @@ def check_memory(run: PretrainRun) -> None:
     encoder = sketch_model(_with_layers(run, 1)).encoder
     kept = _KEPT_STATES if isinstance(encoder, Transformer) and not run.gradient_checkpointing else 1
     tokens = max(run.tokens_per_phase) // world_size()
-    states = max(_tokens_at_once(run)) * encoder.hidden_size * layers * kept
+    own = [(min(run.micro_batch_size or rows, rows // world_size()), length) for rows, length in run.batch_shapes]
+    states = max(map(math.prod, own)) * encoder.hidden_size * layers * kept
     needed = parameters * (_SHARDED_BYTES if run.shard else _PARAMETER_BYTES) + states * 2 + tokens * 8
     if needed > total:
         raise usage_error(
@@ -66,13 +68,6 @@ def check_memory(run: PretrainRun) -> None:
             f"has {parameters:,} parameters and {tokens:,} tokens per step. Choose a smaller --size, or lower "
             "--batch-size or micro_batch_size."
         )
-
-
-def _tokens_at_once(run: PretrainRun) -> list[int]:
-    """Tokens of a micro-batch of this process in each phase, if every row is full."""
-    rows = [run.batch_size, run.long_batch_size or run.batch_size]
-    own = [min(run.micro_batch_size or each, each // world_size()) for each in rows]
-    return [count * tokens // each for count, each, tokens in zip(own, rows, run.tokens_per_phase, strict=False)]
 
 
 def _with_layers(run: PretrainRun, layers: int) -> PretrainRun:

@@ -100,7 +100,7 @@ def _measure_seconds(run: PretrainRun) -> list[float]:
     A step that takes too long is extrapolated from two batches, one with as many rows as can be afforded and one with
     half of them: the time of a step is linear in its rows.
     """
-    batches = (run.batch_size, run.long_batch_size or run.batch_size)
+    batches = [rows for rows, _ in run.batch_shapes]
     batch, share = max(batches), affordable_tokens(run, _SECONDS_TO_MEASURE) / run.tokens_per_step
     large = max(ceil(FEWEST_ROWS * batch / min(batches)), int(batch * share))
     if large >= batch:

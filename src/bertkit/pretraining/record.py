@@ -184,10 +184,15 @@ class PretrainRun:
     @property
     def tokens_per_phase(self) -> list[int]:
         """Tokens per step of each phase if every row is full."""
-        short = self.batch_size * self.seq_length
+        return [rows * length for rows, length in self.batch_shapes]
+
+    @property
+    def batch_shapes(self) -> list[tuple[int, int]]:
+        """The rows of a batch and the tokens of a full row, of each phase."""
+        short = (self.batch_size, self.seq_length)
         if self.long_seq_length is None:
             return [short]
-        return [short, (self.long_batch_size or self.batch_size) * self.long_seq_length]
+        return [short, (self.long_batch_size or self.batch_size, self.long_seq_length)]
 
 
 def pretraining_to_json(run: PretrainRun) -> dict[str, object]:

@@ -25,7 +25,7 @@ from bertkit.errors import usage_error
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.inference.pipeline import load
 from bertkit.machine.device import default_device
-from bertkit.machine.precision import choose_precision
+from bertkit.machine.precision import MEASURED, choose_precision
 from bertkit.pretraining.defaults import profile_settings
 from bertkit.pretraining.job import build_job
 from bertkit.pretraining.record import PretrainRun
@@ -130,7 +130,7 @@ def quickstart(
     scores = _finetune({start: starts[start] for start in (UNTRAINED, INITIAL_WEIGHTS)}, budget, progress)
     needed = 1.1 * scores[UNTRAINED].seconds * budget.rounds(_SEEDS) / budget.rounds(2 * _SEEDS)
     seconds = max(1.0, budget.left - needed - _SECONDS_BESIDE_STEPS)
-    pretrained = pretrain(replace(run, minutes=seconds / 60), progress)
+    pretrained = pretrain(replace(run, minutes=seconds / 60), progress, origins={"precision": MEASURED})
     scores |= _finetune({PRETRAINED: starts[PRETRAINED]}, budget, progress)
     return QuickstartResult(
         output=output,

@@ -82,9 +82,9 @@ class Step:
     """What happened in one step, over all processes.
 
     ``losses`` are means over all labels of the step, by the name of the loss term, and ``loss`` is their weighted sum,
-    which is minimised; ``tokens`` are real tokens without
-    padding; ``flops`` are the necessary floating-point operations (see ``flops.py``), 0 if they are not counted;
-    ``seconds`` is the time since the step before. A ``skipped`` step changed no weight.
+    which is minimised; ``tokens`` are real tokens without padding; ``flops`` are the necessary floating-point
+    operations (see ``flops.py``), 0 if they are not counted; ``seconds`` is the time since the step before. A
+    ``skipped`` step changed no weight.
     """
 
     step: int
