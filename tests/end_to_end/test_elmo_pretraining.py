@@ -50,6 +50,7 @@ def run(tmp_path: Path) -> PretrainRun:
         batch_size=7,
         log_every=1,
         evaluate_every=7,
+        precision="float32",
     )
 
 

@@ -40,6 +40,7 @@ def run(tmp_path: Path) -> PretrainRun:
         batch_size=7,
         evaluate_every=5,
         log_every=1,
+        precision="float32",
     )
 
 

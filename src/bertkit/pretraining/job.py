@@ -202,7 +202,7 @@ def _list_random_values(run: PretrainRun, train: Mixture) -> list[str]:
 
 
 def _build_state(run: PretrainRun, model: Model) -> TrainingState:
-    optimizer = build_optimizer(model, run.optimizer, precision=run.precision or "float32")
+    optimizer = build_optimizer(model, run.optimizer, precision=run.chosen_precision)
     average = None if run.averaging.kind == "none" else WeightAverage(model, run.averaging)
     return TrainingState(model, optimizer, average=average)
 

@@ -31,7 +31,7 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
     progress.advance(int(job.done))
     before = job.done
     saved, heldout = state.step, read_last_evaluation(folder)
-    peak = peak_flops(default_device(), run.precision or "float32")
+    peak = peak_flops(default_device(), run.chosen_precision)
     for phase in job.phases:
         if before >= total:  # it is resumed after its last step, or that was in an earlier phase
             break

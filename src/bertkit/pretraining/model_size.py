@@ -78,5 +78,5 @@ def _with_layers(run: PretrainRun, layers: int) -> PretrainRun:
 
 def affordable_tokens(run: PretrainRun, seconds: float) -> float:
     """About how many tokens a step of ``seconds`` reads: 6 FLOP per parameter, at half the speed of matrix products."""
-    speed = measure_matmul_speed(default_device())[str(run.precision)] * 1e9
+    speed = measure_matmul_speed(default_device())[run.chosen_precision] * 1e9
     return seconds * speed / 2 / (6 * sum(count_parameters(run).values()))

@@ -130,7 +130,7 @@ def _plan(run: PretrainRun) -> Plan:
         micro_batch_size=run.micro_batch_size,
         optimizer=run.optimizer,
         schedule=run.schedule,
-        precision=run.precision or "float32",
+        precision=run.chosen_precision,
         seed=run.seed,
         loader_workers=run.loader_workers,
     )

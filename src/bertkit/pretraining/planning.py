@@ -75,7 +75,7 @@ def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
     seconds = sum(count * each for count, each in zip(phase_steps, step_seconds, strict=True))
     return PretrainPlan(
         parameters=count_parameters(run),
-        precision=str(run.precision),
+        precision=run.chosen_precision,
         peak_memory=peak_memory,
         available_memory=available_memory(default_device()),
         steps=steps,

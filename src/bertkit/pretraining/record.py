@@ -172,6 +172,12 @@ class PretrainRun:
             raise usage_error(f"token_init={self.token_init} and --from MODEL both set the token embeddings; give one.")
 
     @property
+    def chosen_precision(self) -> Precision:
+        """``precision``, which is given or measured before anything is trained or timed."""
+        assert self.precision is not None, "choose a precision first"
+        return self.precision
+
+    @property
     def phase_shares(self) -> list[float]:
         """The share of the steps, or of the time, that each phase has: short rows, then long rows if there are any."""
         return [1.0] if self.long_seq_length is None else [1 - self.long_share, self.long_share]
