@@ -48,6 +48,18 @@ def test_options_win_over_the_file_of_settings_and_set_over_options(workspace: P
     assert settings["encoder.num_layers"] == (1, "--size 1/12/2")
 
 
+def test_a_run_without_a_profile_is_advised_and_a_chosen_one_is_not(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options: dict[str, Any] = {"size": "1/12/2", "steps": 9, "seq_length": 13, "batch_size": 3, "plan": True}
+    profiles: tuple[Literal["paper"] | None, ...] = (None, "paper")
+    shown = []
+    for profile in profiles:
+        bertkit.pretrain(workspace / "data", **options, profile=profile, progress="plain")
+        shown.append(capsys.readouterr().err.count("--profile fast learns much more"))
+    assert shown == [1, 0]
+
+
 @pytest.mark.parametrize(("name", "option"), [("data", "DATA"), ("output", "--output")])
 def test_a_setting_takes_the_place_of_no_folder(workspace: Path, tmp_path: Path, name: str, option: str) -> None:
     """The encoder would be made for the vocabulary of one corpus and trained on another."""

@@ -11,6 +11,7 @@ from bertkit.encoder_types import PretrainingDefaults
 from bertkit.encoders import bert, elmo, gpt, modernbert
 from bertkit.pretraining import defaults
 from bertkit.pretraining.defaults import (
+    advise_profile,
     architecture_defaults,
     default_pretraining_task,
     fits_neighbour_heads,
@@ -40,6 +41,15 @@ def test_every_path_of_the_fast_profile_is_a_setting_of_a_run(size: str) -> None
 
 def test_the_published_settings_of_bert_are_the_defaults() -> None:
     assert profile_settings("paper", bert.size("base", vocab_size=99)) == {}
+
+
+def test_a_short_run_of_a_small_encoder_is_advised_to_take_the_fast_profile() -> None:
+    mini = bert.size("mini", vocab_size=99)
+    assert "--profile fast" in (advise_profile(mini, steps=None) or "")
+    assert "--profile fast" in (advise_profile(modernbert.size("small", vocab_size=99), steps=9) or "")
+    assert advise_profile(mini, steps=1_000_000) is None
+    assert advise_profile(bert.size("base", vocab_size=99), steps=None) is None
+    assert advise_profile(elmo.size("tiny"), steps=9) is None
 
 
 def test_weights_have_the_range_of_bert_base_at_its_width() -> None:

@@ -19,6 +19,7 @@ from bertkit.options.job import AnyPath
 from bertkit.options.pretraining import PretrainOptions
 from bertkit.pretraining.defaults import (
     Profile,
+    advise_profile,
     architecture_defaults,
     default_pretraining_task,
     objective_settings,
@@ -49,6 +50,9 @@ def pretrain(options: PretrainOptions) -> PretrainResult | PretrainPlan:
         raise usage_error("pretrain needs DATA and -o RUN, or --resume RUN.")
     run, known = _build_run(options, Path(options.data), Path(options.output or "."))
     with Progress(options.progress) as bar:
+        is_default = options.profile is options.from_ is options.config is None
+        if is_default and (advice := advise_profile(run.encoder, steps=run.steps)):
+            bar.say(advice)
         return plan_pretraining(run, bar) if options.plan else run_pretraining(run, bar, origins=known)
 
 
