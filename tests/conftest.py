@@ -64,6 +64,7 @@ def without_shape_checks() -> Iterator[None]:
 def fast_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
     """``bench`` measures bfloat16 too, also on a processor that has to emulate it."""
     monkeypatch.setattr(rounds, "measure_bfloat16_speedup", lambda _: 4.0)
+    monkeypatch.setattr(rounds, "measure_matmul_speed", lambda _: {"float32": 1.0, "bfloat16": 4.0})
 
 
 @pytest.fixture

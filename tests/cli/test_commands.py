@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from cyclopts import App, MissingArgumentError, Parameter
+from cyclopts import App, CoercionError, MissingArgumentError, Parameter
 
 from bertkit.cli import app
 from bertkit.cli.commands import make_command
@@ -21,6 +21,8 @@ from bertkit.options.job import AnyPath, JobOptions, Options
 class PressOptions(JobOptions):
     """Press flowers."""
 
+    CONTINUES = True
+
     flowers: Sequence[AnyPath] = field(kw_only=False)
     """Which flowers."""
     book: AnyPath
@@ -31,6 +33,8 @@ class PressOptions(JobOptions):
     """What lies on top."""
     grid: Sequence[str] | Mapping[str, Sequence[object]] = ()
     """What is varied."""
+    against: Sequence[Literal["moths", "mould"]] = ()
+    """What is kept away."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +59,7 @@ def name(options: NameOptions) -> None:
 
 def call(verb: object, *words: str) -> Call:
     assert callable(verb)
-    app = App(default_parameter=Parameter(consume_multiple=True, negative=()))
+    app = App(default_parameter=Parameter(consume_multiple=True, negative=()), suppress_keyboard_interrupt=False)
     app.default(make_command(verb))
     app(words, exit_on_error=False, print_error=False, result_action="return_none")
     return calls.pop()
@@ -74,6 +78,28 @@ def test_defaults_are_those_of_the_record() -> None:
     options, others = call(press, "rose", "--book", "b")
     assert options == PressOptions((Path("rose"),), book=Path("b"))
     assert others["json"] is False
+
+
+@pytest.mark.parametrize("words", [["moths", "mould"], ["moths,mould"], ["moths,", "mould"]])
+def test_names_of_a_known_set_have_spaces_or_commas_between_them(words: list[str]) -> None:
+    options, _ = call(press, "rose", "--book", "b", "--against", *words)
+    assert isinstance(options, PressOptions)
+    assert options.against == ["moths", "mould"]
+    with pytest.raises(CoercionError, match=r'"moth"\. Choose from: "moths", "mould"\. Did you mean "moths"'):
+        call(press, "rose", "--book", "b", "--against", "mould,moth")
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [("", "interrupted."), ("stopped after 3 rows. Continue with the same command.", "stopped after 3 rows.")],
+)
+def test_an_interrupted_job_says_how_to_continue(said: str, shown: str) -> None:
+    def stop(options: PressOptions, *, verbosity: Verbosity) -> None:
+        raise KeyboardInterrupt(said)
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        call(stop, "rose", "--book", "b")
+    assert str(stopped.value) == f"{shown} Continue with the same command: bertkit stop rose --book b"
 
 
 @pytest.mark.parametrize(("words", "mode"), [(["--quiet"], "quiet"), (["--progress", "json"], "json"), ([], "auto")])
@@ -97,7 +123,7 @@ def test_help_is_that_of_the_record() -> None:
     command = make_command(press)
     assert command.__doc__ == "Press flowers."
     parameters = inspect.signature(command).parameters
-    assert list(parameters) == ["flowers", "book", "days", "weight", "grid", "json", "verbosity"]
+    assert list(parameters) == ["flowers", "book", "days", "weight", "grid", "against", "json", "verbosity"]
     assert parameters["days"].annotation.__metadata__[0].help == "For how long."
 
 

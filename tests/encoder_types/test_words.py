@@ -88,7 +88,7 @@ def test_copied_weights_are_not_initialised_again(reader: WordReader) -> None:
 
 def test_only_the_mixture_has_an_l2_penalty() -> None:
     assert WordReader(CONFIG).l2_penalties() == {}
-    assert WordReader(replace(CONFIG, mixture_l2=0.1)).l2_penalties() == {"mixture.weights": 0.1, "mixture.gamma": 0.1}
+    assert WordReader(replace(CONFIG, mixture_l2=0.1)).l2_penalties() == {"mixture.weights": 0.1}
 
 
 @pytest.mark.parametrize("width", [C, C + 2])

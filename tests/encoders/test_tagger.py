@@ -24,7 +24,7 @@ def test_the_pooled_state_is_the_maximum_over_the_words_of_a_row(words: Batch) -
 
 
 def test_the_mixture_of_elmo_layers_has_a_penalty() -> None:
-    assert tiny().l2_penalties() == {"words.mixture.weights": 0.1, "words.mixture.gamma": 0.1}
+    assert tiny().l2_penalties() == {"words.mixture.weights": 0.1}
 
 
 def test_elmo_and_the_vectors_keep_their_weights_when_the_rest_is_initialised_again() -> None:

@@ -12,12 +12,14 @@ from bertkit.finetuning.cautions import (
     caution_about_answers,
     caution_about_epochs,
     caution_about_size,
+    caution_about_thresholds,
     caution_about_zero,
 )
 from bertkit.finetuning.results import SeedResult
 from bertkit.inference.pipeline import load
 from bertkit.report.progress import Progress
 from bertkit.scores import UNDEFINED
+from bertkit.task_types import MultiLabelTask, TextClassificationTask
 
 
 def seed_result(*accuracies: float) -> SeedResult:
@@ -48,10 +50,21 @@ def test_one_answer_for_everything() -> None:
 def test_one_answer_where_most_are_right_asks_for_weights() -> None:
     (said,) = caution_about_answers(["good"] * 19 + ["bad"], ["good"] * 20)
     assert said.endswith("It is right for 95% of them; --class-weights balanced may help")
+    (said,) = caution_about_answers([""] * 19 + ["a mill"], [""] * 20, has_weights=False)
+    assert said.endswith("It is right for 95% of them")
 
 
 def test_one_answer_is_right_where_all_gold_answers_are_equal() -> None:
     assert caution_about_answers(["good", "good"], ["good", "good"]) == []
+
+
+def test_thresholds_that_were_chosen_on_few_examples() -> None:
+    task = MultiLabelTask(name="m", labels=("a", "b"))
+    (said,) = caution_about_thresholds(task, [("a",), ("a", "b"), ()] * 20)
+    assert "of which 30 have it on average: other texts will have lower scores" in said
+    assert caution_about_thresholds(task, [("a",), ("a", "b"), ()] * 50) == []
+    assert caution_about_thresholds(task, [("a", "b")], "test") == []
+    assert caution_about_thresholds(TextClassificationTask(name="c", metric="f1", labels=("a", "b")), ["a"]) == []
 
 
 def test_a_score_of_zero_says_that_nothing_is_right() -> None:

@@ -42,6 +42,12 @@ def test_several_streams_are_one_file(suffix: str, tmp_path: Path) -> None:
     assert b"".join(ByteStream(path)) == b"one two"
 
 
+def test_much_padding_between_streams_ends_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "data.xz"
+    path.write_bytes(COMPRESS[".xz"](b"one ") + bytes(3 << 20) + COMPRESS[".xz"](b"two"))
+    assert b"".join(ByteStream(path)) == b"one two"
+
+
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
 @pytest.mark.parametrize("keep", [0, 7, -1])
 def test_a_truncated_file_is_an_error_that_names_it(suffix: str, keep: int, tmp_path: Path) -> None:

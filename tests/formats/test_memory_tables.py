@@ -91,6 +91,16 @@ def test_the_missing_value_of_pandas_is_missing_beside_infinity_and_in_lists(tmp
     assert cells(write_memory_table(table, tmp_path, "train")) == expected
 
 
+def test_periods_and_intervals_are_texts(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    when = pandas.period_range("2026-01", periods=2, freq="M")
+    ages = pandas.cut([3, 30], [0, 18, 99])
+    assert cells(write_memory_table(frame(when=when, ages=ages), tmp_path, "train")) == [
+        ("2026-01", "(0, 18]"),
+        ("2026-02", "(18, 99]"),
+    ]
+
+
 def test_cells_that_json_lacks_are_texts_or_missing(tmp_path: Path) -> None:
     odd = [[1.0, np.nan], {"a": np.inf}, UUID(int=7), np.int64(3), None]
     table = frame(text=list("abcde"), odd=odd)

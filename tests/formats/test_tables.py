@@ -128,6 +128,7 @@ def test_a_first_line_of_data_is_not_taken_for_names(first: bytes, tmp_path: Pat
         (b'[{"text": "a"}]\n', "t.jsonl is one JSON list. Let its name end in .json, or write one object per line"),
         (b'{"text": "a"}\n{"texte": "b"}\n', 't.jsonl, line 1: no field "texte". Did you mean "text"'),
         (b'{"text": NaN}\n', "t.jsonl, line 1: not JSON .NaN is not a JSON number"),
+        (b'{"text": "a", "x": 1e999}\n', "t.jsonl, line 1: not JSON .1e999 is larger than any number"),
         (b'{"text": "a"}\n' + b"[" * 100_000 + b"\n", "t.jsonl, line 2: not JSON"),
         (b'{"text": "a"', "t.jsonl, line 1: not JSON"),
     ],
@@ -293,6 +294,13 @@ def test_empty_columns_at_the_end_need_no_name(tmp_path: Path) -> None:
     table = Table(tmp_path / "t.csv")
     assert table.columns == ("text", "label", "", "")
     assert [row.cells for row in table.rows("text", "label")] == [["One.", "a"], ["Two.", "b"], ["Three.", "a"]]
+
+
+def test_columns_without_a_name_keep_their_values(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("text,,\na b,1,2\n", encoding="utf-8")
+    table = Table(tmp_path / "t.csv")
+    assert [row.cells for row in table.rows(*table.columns)] == [["a b", "1", "2"]]
+    assert list(table.all_values()) == [["a b", "1", "2"]]
 
 
 def test_missing_numbers_decimals_and_dates_of_parquet(tmp_path: Path) -> None:

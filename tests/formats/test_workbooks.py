@@ -53,6 +53,27 @@ def test_values_become_what_a_spreadsheet_writes_into_csv(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.parametrize("size", ["A1", "A1:B2", "A1:A3", "A1:ZZ9999"])
+def test_a_wrong_size_in_the_file_loses_no_cells(tmp_path: Path, size: str) -> None:
+    path = save(tmp_path / "t.xlsx", ROWS)
+    sheet = "xl/worksheets/sheet1.xml"
+    with zipfile.ZipFile(path) as parts:
+        content = {name: parts.read(name) for name in parts.namelist()}
+    wrong = re.sub(rb'<dimension ref="[^"]*"', f'<dimension ref="{size}"'.encode(), content[sheet])
+    assert wrong != content[sheet]
+    with zipfile.ZipFile(path, "w") as parts:
+        for name, data in {**content, sheet: wrong}.items():
+            parts.writestr(name, data)
+    table = Table(path)
+    assert table.columns == ("text", "label", "stars")
+    assert [row.cells[1] for row in table.rows("text", "label")] == ["pos", "neg"]
+
+
+def test_an_escaped_carriage_return_is_read_as_one(tmp_path: Path) -> None:
+    table = Table(save(tmp_path / "t.xlsx", [["text", "label"], ["two_x000D_\nlines", "a"]]))
+    assert next(iter(table.rows("text"))).cells == ["two\r\nlines"]
+
+
 def test_rows_without_names_of_columns_are_numbered(tmp_path: Path) -> None:
     assert Table(save(tmp_path / "t.xlsx", [["good", 1], ["bad", 0]])).columns == ("1", "2")
 

@@ -97,15 +97,18 @@ def test_a_text_that_is_too_long_is_an_error(model: Model, tokenizer: WordPiece)
         fill(model, tokenizer, "[MASK] " + "river " * 50, max_length=41)
 
 
-@pytest.mark.parametrize("top_k", [0, 100_000, "3", 2.0])
+@pytest.mark.parametrize("top_k", [0, 100_000, "3", 2.0, True])
 def test_top_k_has_bounds(top_k: Any, model: Model, tokenizer: WordPiece, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # users' calls are not checked
     with pytest.raises(BertkitError, match=f"top_k is {top_k!r}; it must be a whole number from 1 to"):
         fill(model, tokenizer, "[MASK]", top_k=top_k)
 
 
-@pytest.mark.parametrize("candidates", [[], [-5], [10_000_000]])
-def test_candidates_are_ids_of_the_vocabulary(candidates: list[int], model: Model, tokenizer: WordPiece) -> None:
+@pytest.mark.parametrize("candidates", [[], [-5], [10_000_000], ["river"]])
+def test_candidates_are_ids_of_the_vocabulary(
+    candidates: Any, model: Model, tokenizer: WordPiece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # users' calls are not checked
     with pytest.raises(BertkitError, match=r"candidates must be one or more ids of tokens, from 0 to"):
         fill(model, tokenizer, "[MASK]", candidates=candidates)
 

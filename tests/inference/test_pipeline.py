@@ -200,7 +200,7 @@ def test_a_pre_trained_model_fills_and_does_not_classify(tmp_path: Path, encoder
 
 def test_a_model_without_its_masked_lm_head_does_not_fill(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save_model(tmp_path / "model", Model(encoder, {}), tokenizer, metadata={"kind": "pretrain"})
-    with pytest.raises(BertkitError, match="was published without its masked-LM head, which fill needs"):
+    with pytest.raises(BertkitError, match="was published without its masked-LM head, which filling in words needs"):
         load(tmp_path).fill("the [MASK] ran")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -79,7 +80,7 @@ class Counter(Parrot):
 @pytest.mark.parametrize(
     ("model", "row", "expected"),
     [
-        (Chooser, "text,A,B\nwho?,they,we\n", "id,label,choice,probability\n2,1,we,0.75\n"),
+        (Chooser, "text,A,B\nwho?,they,we\n", "id,label,choice,probability,text,A,B\n2,1,we,0.75,who?,they,we\n"),
         (Counter, "text\nseven\n", "id,label,text\n2,5.0,seven\n"),
         (Counter, "label,text\n=7,seven\n", "id,label,input_label,text\n2,5.0,'=7,seven\n"),
     ],
@@ -109,6 +110,31 @@ def test_tags_are_one_cell_with_spaces_between(tmp_path: Path, suffix: str, expe
     output = tmp_path / f"out{suffix}"
     predict_file(Tagger(tmp_path / "model"), tmp_path / "in.txt", output, lambda done: None)
     assert output.read_text() == expected
+
+
+TAGGED_INPUTS = {
+    ".jsonl": '{"id": "7", "tokens": ["two", "wide"], "entities": [1]}\n',
+    ".csv": "id,text,author\n7,two wide,me\n",
+}
+
+
+def test_the_columns_of_a_table_with_a_sentence_per_row_are_kept(tmp_path: Path) -> None:
+    def predict(input: str, suffix: str) -> str:
+        (tmp_path / f"in{input}").write_text(TAGGED_INPUTS[input])
+        output = tmp_path / f"out{suffix}"
+        predict_file(Tagger(tmp_path / "model"), tmp_path / f"in{input}", output, lambda done: None, overwrite=True)
+        return output.read_text()
+
+    assert predict(".csv", ".csv") == "id,words,tags,text,author\n7,two wide,B-X B-X,two wide,me\n"
+    record = json.loads(predict(".jsonl", ".jsonl"))
+    assert (record["entities"], record["input_entities"], record["tokens"]) == ([], [1], ["two", "wide"])
+
+
+def test_a_table_with_a_word_per_row_has_no_columns_to_keep(tmp_path: Path) -> None:
+    table, output = tmp_path / "in.csv", tmp_path / "out.csv"
+    table.write_text("sentence_id,word,author\n1,two,me\n1,wide,me\n")
+    predict_file(Tagger(tmp_path / "model"), table, output, lambda done: None)
+    assert output.read_text() == "id,words,tags\n1,two wide,B-X B-X\n"
 
 
 def test_half_of_a_character_in_an_id_does_not_stop_the_writing_of_parquet(tmp_path: Path) -> None:

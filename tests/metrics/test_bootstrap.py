@@ -17,10 +17,12 @@ from bertkit.metrics.bootstrap import (
     p_value,
     percentile_interval,
     resample_classes,
+    resample_entities,
     resample_labels,
     resample_means,
     resample_numbers,
 )
+from bertkit.metrics.entities import score_entities
 from bertkit.metrics.labels import macro_f1, micro_f1, subset_accuracy
 
 CLASS_SCORES = ["accuracy", "f1", "macro_f1", "matthews"]
@@ -61,6 +63,26 @@ def test_correlations_of_a_resample_are_those_of_its_examples() -> None:
         right, given = [gold[place] for place in places], [answers[place] for place in places]
         expected = [correlation.pearson(right, given), correlation.spearman(right, given)]
         assert row == pytest.approx(expected, nan_ok=True)
+
+
+def test_entity_scores_of_a_resample_are_those_of_its_sentences() -> None:
+    generator = random.Random(13)
+    tags = ("O", "B-PER", "I-PER", "B-LOC")
+    gold, answers = ([[generator.choice(tags) for _ in range(5)] for _ in range(11)] for _ in range(2))
+    drawn = bootstrap(resample_entities(gold, answers, ["f1", "precision", "recall"]), 11, resamples=99, seed=7)
+    for row, places in zip(drawn, bootstrap(sampled_indices, 11, resamples=99, seed=7).astype(int), strict=True):
+        overall, _ = score_entities([gold[place] for place in places], [answers[place] for place in places])
+        assert row == pytest.approx([overall.f1, overall.precision, overall.recall])
+    nothing = resample_entities([["O"]], [["O"]], ["f1", "precision", "recall"])(np.array([[0]]))
+    assert nothing.tolist() == [[0.0, 0.0, 0.0]]
+
+
+def test_means_are_those_of_the_examples_that_have_a_value() -> None:
+    values = np.array([[1.0, np.nan], [2.0, 5.0], [6.0, np.nan]])
+    found = resample_means(values)(np.array([[0, 1, 2], [0, 0, 2]]))
+    assert found[0].tolist() == [3.0, 5.0]
+    assert found[1, 0] == pytest.approx(8 / 3)
+    assert np.isnan(found[1, 1])
 
 
 def test_undefined_resamples_are_left_out_of_interval_and_p() -> None:

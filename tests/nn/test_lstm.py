@@ -34,6 +34,18 @@ def test_an_empty_row_has_zero_states() -> None:
     assert not lstm(states, torch.zeros(3, 4, dtype=torch.bool)).any()
 
 
+@pytest.mark.parametrize("autocast", [True, False])
+def test_bfloat16_is_computed_on_every_processor(autocast: bool) -> None:
+    """oneDNN has no such LSTM without AVX-512."""
+    torch.manual_seed(3)
+    lstm = BiLstm(input_width=5, width=14, num_layers=2, dropout=0.0).eval()
+    states, mask = torch.randn(3, 4, 5), torch.ones(3, 4, dtype=torch.bool)
+    expected = lstm(states, mask)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        found = lstm(states, mask) if autocast else lstm.bfloat16()(states.bfloat16(), mask)
+    torch.testing.assert_close(found.float(), expected, rtol=0, atol=0.02)
+
+
 def test_two_layers_equal_torchs_lstm() -> None:
     torch.manual_seed(5)
     ours = BiLstm(input_width=5, width=14, num_layers=2, dropout=0.3).eval()

@@ -41,6 +41,16 @@ def test_a_logged_step_counts_for_the_steps_since_the_one_before(run: PretrainRu
     assert read_cost(run.output).flop == 10 * 2 * 7
 
 
+def test_the_first_steps_have_their_own_cost(run: PretrainRun) -> None:
+    pretrain(run, Progress("quiet"))
+    record = {"kind": "train", "tokens": 100, "tokens_per_second": 50.0}
+    steps = [{**record, "step": 6, "flops_per_second": 7}, {**record, "step": 10, "flops_per_second": 21}]
+    (run.output / "metrics.jsonl").write_text("".join(map(format_record, steps)))
+    whole, part = read_cost(run.output), read_cost(run.output, until=7)
+    assert (whole.flop, part.flop) == (6 * 14 + 4 * 42, 6 * 14 + 42)
+    assert part.seconds == pytest.approx(whole.seconds / 2)
+
+
 def test_energy_is_in_the_log_and_in_the_cost_if_the_system_tells(
     run: PretrainRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,9 +39,14 @@ def test_documents_are_read_up_to_the_size_that_fits(tmp_path: Path, monkeypatch
 def test_reading_ends_in_time_when_there_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packages = write_packages(tmp_path)
     monkeypatch.setattr(corpus, "_MIN_DOCUMENTS", 2)
-    assert len(read_documents(packages, 1e-9, Progress("quiet"))) == 0, "no source is so small"
-    monkeypatch.setattr(corpus, "_SOURCE_MEGABYTES_PER_MINUTE", 1e12)
     assert len(read_documents(packages, 1e-9, Progress("quiet"))) == 2
+
+
+def test_less_than_a_minute_has_the_text_of_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = write_packages(tmp_path)
+    monkeypatch.setattr(corpus, "_SOURCE_MEGABYTES_PER_MINUTE", 0.005)
+    some = [read_documents(packages, minutes, Progress("quiet")) for minutes in (0.1, 1.0)]
+    assert len(some[0]) == len(some[1])
 
 
 def test_the_corpus_is_kept_as_a_file_and_as_shards(tmp_path: Path) -> None:

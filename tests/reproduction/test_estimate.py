@@ -33,6 +33,15 @@ def test_long_rows_cost_more() -> None:
     assert estimate_run("a", run).flop > estimate_run("a", BERT.sketch()).flop * 1.4
 
 
+def test_the_first_steps_cost_less_than_their_share_where_the_last_rows_are_longer() -> None:
+    run = replace(BERT.sketch(), steps=20, seq_length=64, long_seq_length=128, long_share=0.5)
+    whole, half, most = (estimate_run("a", run, share=share) for share in (1, 0.5, 0.75))
+    assert (whole.steps, half.steps, most.steps) == (20, 10, 15)
+    assert whole.flop == estimate_run("a", run).flop
+    assert half.flop < whole.flop / 3
+    assert whole.flop - most.flop == pytest.approx(most.flop - half.flop)
+
+
 def test_equal_flop_changes_the_number_of_steps() -> None:
     pretrainings = [BERT, replace(NETWORKS["elmo"], match="flop")]
     bert, elmo = estimate_pretrainings(pretrainings, BERT)

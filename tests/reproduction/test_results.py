@@ -102,7 +102,8 @@ def test_the_papers_operations_are_those_of_its_settings(data_folder: Path, tmp_
     assert large is not None
     assert 3 * base < large < 4 * base, "302 M parameters of layers"
     assert lstm is not None
-    assert half == lstm / 2, "the scale has two snapshots"
+    assert half is not None
+    assert half / lstm == pytest.approx(0.5 / (0.9 + 0.1 * 4.3), rel=0.02), "the first half has no row of 512 tokens"
     assert masks == base
     assert (matched, gpt) == (None, None)
 

@@ -8,7 +8,7 @@ import pytest
 from tests.server.running import get, post, running
 
 from bertkit.errors import BertkitError
-from bertkit.server.cloud import read_vertex_routes
+from bertkit.server.cloud import read_vertex_port, read_vertex_routes
 from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
 from bertkit.server.routes import list_endpoints
@@ -23,6 +23,7 @@ def test_an_input_that_is_spelled_as_openai_does_is_no_request_for_a_prediction(
 
 def test_sagemaker_pings_and_invokes(server: Server) -> None:
     assert get(server, "/ping").status_code == 200
+    assert post(server, "/invocations", {"inputs": [{"text": "the river"}]}).status_code == 200
     assert post(server, "/invocations", {"inputs": "the river"}).json()[0]["label"] in ("dry", "wet", "odd")
 
 
@@ -33,6 +34,8 @@ def test_instances_become_predictions(server: Server) -> None:
     (answer,) = post(server, "/predict", {"instances": [question]}).json()["predictions"]
     assert answer["answer"] in "the mill"
     assert post(server, "/predict", {"instances": []}).status_code == 400
+    mixed = post(server, "/predict", {"instances": ["the river", {"text": "the mill"}]}).json()["predictions"]
+    assert [set(each[0]) >= {"label", "score"} for each in mixed] == [True, True]
 
 
 def test_the_keys_of_a_body_choose_the_protocol(server: Server) -> None:
@@ -52,7 +55,14 @@ def test_vertex_names_its_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     paths = {(each.method, each.path) for each in list_endpoints()}
     assert {("GET", "/v1/endpoints/7/up"), ("POST", "/v1/endpoints/7/go")} <= paths
     with pytest.raises(BertkitError, match="a path begins with /"):
-        read_vertex_routes({"AIP_HEALTH_ROUTE": "up"})
+        monkeypatch.setenv("AIP_HEALTH_ROUTE", "up")
+        read_vertex_routes()
+    assert read_vertex_port(8080) == 8080
+    monkeypatch.setenv("AIP_HTTP_PORT", "9000")
+    assert read_vertex_port(8080) == 9000
+    monkeypatch.setenv("AIP_HTTP_PORT", "http")
+    with pytest.raises(BertkitError, match="AIP_HTTP_PORT is http; a port is a number up to 65535"):
+        read_vertex_port(8080)
 
 
 def test_instances_are_for_the_model_that_is_named(server: Server) -> None:

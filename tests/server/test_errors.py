@@ -18,6 +18,11 @@ def test_both_forms_say_the_same() -> None:
     }
 
 
+def test_a_fault_of_the_server_is_not_called_one_of_the_request() -> None:
+    types = [ServerError(status, "x").body("nested")["error"]["type"] for status in (401, 429, 500, 503, 504)]  # type: ignore[index]
+    assert types == ["authentication_error", "rate_limit_error", *["server_error"] * 3]
+
+
 def test_the_header_cannot_be_forged_or_broken_by_the_message() -> None:
     header = ServerError(404, 'no "flüss\r\nset-cookie: a=b\x1b[31m"').headers()["x-error-message"]
     assert header.isascii()

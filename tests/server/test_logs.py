@@ -26,6 +26,11 @@ def test_messages_of_uvicorn_have_the_same_form(capsys: pytest.CaptureFixture[st
         logs.set_up(quiet=False)
         logging.getLogger("uvicorn.error").warning("Invalid HTTP\nrequest received.")
         assert json.loads(capsys.readouterr().err)["message"] == "Invalid HTTP\nrequest received."
+        try:
+            raise ValueError("of a stream")
+        except ValueError as error:
+            logging.getLogger("uvicorn.error").error("Exception in ASGI application", exc_info=error)
+        assert "ValueError: of a stream" in json.loads(capsys.readouterr().err)["traceback"]
         logs.set_up(quiet=True)
         logging.getLogger("uvicorn.error").warning("again")
         assert capsys.readouterr().err == ""

@@ -52,7 +52,16 @@ def test_an_empty_input_is_a_bad_request(server: Server) -> None:
 def test_too_long_a_text_is_an_error_that_names_it(server: Server) -> None:
     with pytest.raises(openai.UnprocessableEntityError, match="must have less than 42 tokens") as caught:
         client(server).embeddings.create(model="words", input=["a", "river " * 90])
-    assert caught.value.param == "input[1]"
+    assert (caught.value.param, caught.value.code) == ("input[1]", "too_long")
+
+
+def test_classes_of_texts_as_infinity_gives_them(server: Server) -> None:
+    reply = post(server, "/classify", {"input": ["the river", "a mill"], "model": "reviews"}).json()
+    assert (reply["object"], reply["model"], len(reply["data"])) == ("classify", "reviews", 2)
+    assert sum(each["score"] for each in reply["data"][0]) == pytest.approx(1, abs=1e-5)
+    raw = post(server, "/classify", {"input": "the river", "model": "reviews", "raw_scores": True}).json()
+    assert sum(each["score"] for each in raw["data"][0]) != pytest.approx(1, abs=1e-3)
+    assert get(server, "/pipeline/text-classification/health").status_code == 200
 
 
 def test_token_ids_of_another_tokenizer_are_refused(server: Server) -> None:

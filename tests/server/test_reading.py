@@ -100,6 +100,7 @@ def test_other_types_and_compressed_bodies_are_refused(headers: dict[str, str]) 
         (b'{"inputs":["a",{}]}', 422, "inputs[1].text", "missing required field `text`"),
         (b"{}", 422, "inputs", "missing required field"),
         (b'{"inputs":"a","paramters":{}}', 422, "paramters", 'Did you mean "parameters"?'),
+        (b'{"inputs":"a","parameters":{"input":3}}', 422, "parameters.input", "unknown field `input`"),
         (b'{"inputs":"a","parameters":{"top_k":"3"}}', 422, "parameters.top_k", "Expected `int | null`"),
         (b'{"inputs":"a","parameters":{"top_k":0}}', 422, "parameters.top_k", "Expected `int` >= 1"),
         (b'{"inputs":"a","parameters":{"top_k":99999999999999999999999}}', 422, "parameters.top_k", ""),

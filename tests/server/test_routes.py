@@ -12,6 +12,7 @@ def test_only_health_is_open_without_a_key() -> None:
     assert {each.path for each in list_endpoints() if each.open} == {
         "/health",
         "/models/{model}/health",
+        "/pipeline/{task}/health",
         "/ready",
         "/ping",
         "/live",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from bertkit.checkpoint.model_folder import save_model
 from bertkit.contracts import Tokenizer
 from bertkit.encoders.elmo import tiny
 from bertkit.model import Model
+from bertkit.server import abilities
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
 from bertkit.text.words import train
@@ -86,10 +88,40 @@ def test_a_classifier_is_not_a_ranker(server: Server) -> None:
         ),
     ],
 )
-def test_a_prompt_is_refused(server: Server, path: str, body: dict[str, Any]) -> None:
+def test_a_prompt_that_the_model_does_not_have_is_refused(server: Server, path: str, body: dict[str, Any]) -> None:
     reply = post(server, path, body)
     assert reply.status_code == 422
-    assert "no prompt is added to a text" in reply.headers["x-error-message"]
+    assert "has no such prompt; it has none: send the text with it" in reply.headers["x-error-message"]
+
+
+def test_a_prompt_of_the_model_is_put_before_the_text(
+    server: Server, loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = loaded[0]
+    embedding = replace(model.pipeline.embedding, model_config={"prompts": {"query": "old ", "document": ""}})
+    monkeypatch.setitem(vars(model.pipeline), "embedding", embedding)
+    plain, longer, same, asked = (
+        post(server, "/embed", {"inputs": text, "prompt_name": name}).json()
+        for text, name in (("mill", None), ("old mill", None), ("mill", "document"), ("mill", "query"))
+    )
+    assert asked == longer
+    assert same == plain != longer
+    reply = post(server, "/embed", {"inputs": "mill", "prompt_name": "other"})
+    assert "it has: query, document" in reply.headers["x-error-message"]
+
+
+def test_every_token_has_a_state(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    states = post(server, "/embed_all", {"inputs": ["the river", "a"]}).json()
+    assert [len(each) for each in states] == [4, 3]
+    (vector,) = post(server, "/embed", {"inputs": "the river", "normalize": False}).json()
+    assert np.mean(states[0], axis=0) == pytest.approx(vector, abs=1e-5)
+    monkeypatch.setattr(abilities, "_ANSWER_NUMBERS", 9)
+    assert post(server, "/embed_all", {"inputs": "the river"}).status_code == 422
+
+
+def test_sparse_vectors_are_another_kind_of_model(server: Server) -> None:
+    reply = post(server, "/embed_sparse", {"inputs": "the river"})
+    assert (reply.status_code, reply.json()["error_type"]) == (424, "Backend")
 
 
 def test_vectors_are_nested_and_have_length_one(server: Server) -> None:

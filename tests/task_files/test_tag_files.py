@@ -25,7 +25,7 @@ def _write(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("words", "tags"), [("tokens", "ner_tags"), ("words", "tags"), ("tokens", "labels")])
+@pytest.mark.parametrize(("words", "tags"), [("tokens", "ner_tags"), ("Words", "Tags"), ("tokens", "labels")])
 def test_lists_in_a_jsonl_make_the_task_of_the_same_columns(tmp_path: Path, words: str, tags: str) -> None:
     rows = [{"id": number, words: row["tokens"], tags: row["ner_tags"]} for number, row in enumerate(_ROWS)]
     found = guess(_write(tmp_path / "t.jsonl", rows))

@@ -9,12 +9,12 @@ from bertkit.task_types.baselines import (
     predict_numbers,
     sample_training,
 )
-from bertkit.task_types.text_reader import Answer, TextExample
+from bertkit.task_types.text_reader import TextExample, TextLabel
 
 GOOD, BAD = "a fine and moving film", "a dull and tedious bore"
 
 
-def examples(*rows: tuple[str, Answer], second: str | None = None) -> list[TextExample]:
+def examples(*rows: tuple[str, TextLabel], second: str | None = None) -> list[TextExample]:
     return [TextExample(str(number), text, second, label) for number, (text, label) in enumerate(rows)]
 
 

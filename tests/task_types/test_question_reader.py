@@ -11,10 +11,12 @@ from tests.task_types.small_questions import name as name
 from tests.task_types.small_questions import task as task
 
 from bertkit.errors import BertkitError
+from bertkit.task_files.files import TaskFiles
 from bertkit.task_types import (
     QuestionAnsweringTask,
     SpanExample,
 )
+from bertkit.task_types.question_reader import QuestionReader
 from bertkit.user_tables.guess import guess
 
 
@@ -32,6 +34,17 @@ def test_questions_about_one_context_are_held_out_together(tmp_path: Path) -> No
 
 
 TASK = QuestionAnsweringTask(name="files:t.json", null=True, rules="v2", max_length=23, stride=5)
+
+
+def test_a_table_of_questions_has_columns_to_keep(tmp_path: Path) -> None:
+    reader = QuestionReader(name="t", files=TaskFiles(), null=False)
+    table = tmp_path / "q.csv"
+    table.write_text("question,context,author\nwho,the mill,me\n")
+    opened = reader.open_table(table)
+    assert opened is not None
+    assert opened[0].columns == ("question", "context", "author")
+    (tmp_path / "q.json").write_text('{"data": []}')
+    assert reader.open_table(tmp_path / "q.json") is None
 
 
 def test_lines_of_a_stream() -> None:

@@ -93,7 +93,7 @@ def test_windows_of_a_context(name: str) -> None:
 def test_words_with_tags_and_what_is_around_them(name: str) -> None:
     words = ("wide", "rivers")
     task = TaggingTask(name="tags", labels=("O", "B-x"), context=True)
-    example = TagExample("1", words, ("O", "B-x"), before=("seven",), after=("met",))
+    example = TagExample("1", words, ("O", "B-x"), document=("seven", *words, "met"), start=1)
     (feature,) = task.encode(example, TOKENIZERS[name])
     tokens = [token for word in ("seven", *words, "met") for token in cut(name, f" {word}")]
     assert feature.input_ids.tolist() == lay_out(name, tokens)

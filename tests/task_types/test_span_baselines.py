@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bertkit.task_files.squad_files import Answer
+from bertkit.task_files.squad_files import GoldAnswer
 from bertkit.task_types import QuestionAnsweringTask, SpanExample
 from bertkit.task_types.span_baselines import predict_by_overlap
 
@@ -12,7 +12,7 @@ CONTEXT = "The river is long. The first bridge of the town was built by Telford.
 
 
 def question(text: str, answer: str = "", context: str = CONTEXT) -> SpanExample:
-    answers = (Answer(answer, context.index(answer)),) if answer else ()
+    answers = (GoldAnswer(answer, context.index(answer)),) if answer else ()
     return SpanExample("1", text, context, answers, impossible=not answer)
 
 

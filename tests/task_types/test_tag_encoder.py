@@ -17,10 +17,11 @@ from bertkit.task_types import TagExample, TaggingTask
 def test_context_is_that_of_the_document(task: TaggingTask, tokenizer: Tokenizer) -> None:
     task = replace(task, context=True, max_length=37)
     first, second, third = task.examples("train")
-    assert (first.before, first.after) == ((), ("old", "mill"))
-    assert (second.before, second.after, third.before) == (("Seven", "rivers", "ran"), (), ())
+    assert first.around(9) == ((), ("old", "mill"))
+    assert (second.around(9), second.around(2)) == ((("Seven", "rivers", "ran"), ()), (("rivers", "ran"), ()))
+    assert third.around(9) == ((), ())
     (feature,) = task.encode(second, tokenizer)
-    (alone,) = replace(task, context=False).encode(replace(second, before=()), tokenizer)
+    (alone,) = replace(task, context=False).encode(second, tokenizer)
     assert len(feature) > len(alone)
     assert (np.asarray(feature.labels["tags"]) != IGNORE).sum() == 2
     assert answer_with_gold(task, second, tokenizer) == second.label

@@ -12,7 +12,7 @@ from sklearn.metrics import f1_score
 from tests.task_types.small_questions import TASKS
 from tests.task_types.small_questions import name as name
 
-from bertkit.task_files.squad_files import Answer
+from bertkit.task_files.squad_files import GoldAnswer
 from bertkit.task_types import (
     AnswerSpan,
     MultiLabelTask,
@@ -43,7 +43,7 @@ def test_the_threshold_is_set_where_f1_is_highest() -> None:
     task = TASKS["squad:v2"]
     found = [("mill", -3.0), ("old mill", -2.0), ("", -1.0), ("mill", -0.6), ("mill", -0.5), ("", 0.5), ("", 2.0)]
     examples = [
-        SpanExample(str(n), "?", "old mill", (Answer(text, 0),) if text else (), impossible=not text)
+        SpanExample(str(n), "?", "old mill", (GoldAnswer(text, 0),) if text else (), impossible=not text)
         for n, (text, _) in enumerate(found)
     ]
     predictions = [guessed(odds) for _, odds in found]

@@ -7,7 +7,7 @@ import pytest
 
 from bertkit.batch import Feature
 from bertkit.data.features import collate
-from bertkit.task_files.squad_files import Answer
+from bertkit.task_files.squad_files import GoldAnswer
 from bertkit.task_types import (
     ChoiceExample,
     MultipleChoiceTask,
@@ -64,7 +64,7 @@ def test_choices(words: WordLevel) -> None:
 
 def test_spans_in_windows(words: WordLevel) -> None:
     task = QuestionAnsweringTask(name="t", max_length=8, stride=2)
-    answer = (Answer("seven rivers", 22),)
+    answer = (GoldAnswer("seven rivers", 22),)
     example = SpanExample("1", "mill?", "the old mill ran past seven rivers", answer)
     features = task.encode(example, words)
     assert [len(feature) for feature in features] == [8, 8, 8]
@@ -83,7 +83,8 @@ def test_spans_without_words(words: WordLevel) -> None:
 @pytest.mark.parametrize("max_length", [5, 13])
 def test_tags(words: WordLevel, max_length: int) -> None:
     task = TaggingTask(name="t", labels=("O", "B-X"), max_length=max_length)
-    example = TagExample("1", ("the", "fjord", "ran", "past"), ("O", "B-X", "O", "O"), after=("seven", "rivers"))
+    sentence = ("the", "fjord", "ran", "past")
+    example = TagExample("1", sentence, ("O", "B-X", "O", "O"), document=(*sentence, "seven", "rivers"))
     features = task.encode(example, words)
     read = [word for feature in features for word in read_back(words, feature)]
     assert {"the", "<UNK>", "ran", "past"} < set(read)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
+from bertkit.task_types import Prediction
 from bertkit.task_types.similarity import SimilarityTask
 from bertkit.user_tables.guess import guess
 
@@ -48,6 +49,9 @@ def test_a_dev_file_may_have_scores_and_other_columns(tmp_path: Path) -> None:
     task, _ = guessed(train, dev)
     assert (task.training, task.metric) == ("pairs", "spearman")
     assert [example.label for example in task.examples("dev")] == [float(row) for row in range(7)]
+    assert (task.numbers.origin, task.numbers.unit) == (0, 6)
+    example = task.examples("dev")[6]
+    assert task.report(example, Prediction(1.0)).error == 0, "a cosine of 1 is the highest score"
 
 
 def test_two_columns_of_any_name_beside_a_score_are_the_texts(tmp_path: Path) -> None:

@@ -141,6 +141,7 @@ def _given_settings(options: TaskTrainingOptions) -> list[Setting]:
         first_seed=options.first_seed,
         epochs=options.epochs,
         batch_size=options.batch_size,
+        precision=options.precision,
         limit=options.limit,
         from_scratch=options.from_scratch,
         reinit_layers=options.reinit_layers,

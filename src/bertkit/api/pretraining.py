@@ -33,6 +33,7 @@ from bertkit.pretraining.run import pretrain as run_pretraining
 from bertkit.pretraining.run import resume as resume_pretraining
 from bertkit.report.progress import Progress
 from bertkit.text.loading import load_tokenizer
+from bertkit.training.distributed import rank
 
 _DEFAULT_MINUTES = 60.0
 """Used if neither steps nor minutes are given."""
@@ -50,8 +51,8 @@ def pretrain(options: PretrainOptions) -> PretrainResult | PretrainPlan:
         raise usage_error("pretrain needs DATA and -o RUN, or --resume RUN.")
     run, known = _build_run(options, Path(options.data), Path(options.output or "."))
     with Progress(options.progress) as bar:
-        is_default = options.profile is options.from_ is options.config is None
-        if is_default and (advice := advise_profile(run.encoder, steps=run.steps)):
+        chosen = (options.profile, options.from_, options.config, options.lr, options.set)
+        if not any(chosen) and rank() == 0 and (advice := advise_profile(run.encoder, steps=run.steps)):
             bar.say(advice)
         return plan_pretraining(run, bar) if options.plan else run_pretraining(run, bar, origins=known)
 
@@ -181,6 +182,7 @@ def _typed_settings(options: PretrainOptions) -> list[Setting]:
             seed=options.seed,
             batch_size=options.batch_size,
             shard=options.shard,
+            precision=options.precision,
             mix=_read_mix(options),
             also_evaluate=options.also_evaluate,
             **{"optimizer.lr": options.lr},

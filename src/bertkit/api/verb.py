@@ -109,7 +109,7 @@ def _refuse_other_types(options: Sequence[Option], arguments: Mapping[str, objec
 
 
 def _fits(value: object, hint: object) -> bool:
-    """Whether a value may be of this type. The items of a list, and what is more special, are not looked at."""
+    """Whether a value may be of this type. Of the items of a list, only names of a known set are looked at."""
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, each) for each in typing.get_args(hint))
@@ -118,7 +118,10 @@ def _fits(value: object, hint: object) -> bool:
     if origin is Mapping:
         return isinstance(value, Mapping)
     if origin is Sequence:
-        return isinstance(value, Iterable)
+        (item,) = typing.get_args(hint)
+        return isinstance(value, Iterable) and (
+            typing.get_origin(item) is not typing.Literal or all(_fits(each, item) for each in value)
+        )
     if hint is DataTable:
         return is_memory_table(value)
     if hint is LoadedModel:

@@ -141,7 +141,7 @@ def _read_pooling(file: Path) -> Pooling:
     kinds = named if isinstance(named, list) else [named]
     if named is None:
         kinds = [kind for kind, flag in _FLAGS.items() if content.get(flag)] or ["mean"]
-    if len(kinds) != 1 or kinds[0] not in _POOLINGS:
+    if len(kinds) != 1 or str(kinds[0]) not in _POOLINGS:
         raise data_error(f"{file}: the pooling is {' and '.join(map(str, kinds))}; bertkit has {', '.join(_POOLINGS)}.")
     return _POOLINGS[str(kinds[0])]
 

@@ -8,14 +8,14 @@ import types
 import typing
 from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
-from typing import Annotated
+from typing import Annotated, Literal
 
 import cyclopts
 
 from bertkit.cli.usage import explain_missing
 from bertkit.cli.verbosity import Verbosity
-from bertkit.errors import usage_error
-from bertkit.options.command import spell_verb
+from bertkit.errors import did_you_mean, usage_error
+from bertkit.options.command import spell_command, spell_verb
 from bertkit.options.description import Option, describe, list_options
 from bertkit.options.help import GROUPS, group_of, group_of_switch
 from bertkit.options.inputs import check_inputs
@@ -26,6 +26,9 @@ SWITCHES = {
     "origin": "Show where each value came from: the default, a line of a file, or the command line.",
 }
 """The help of the options that only the command line has."""
+
+_SAME_COMMAND = "Continue with the same command."
+"""What jobs say that are interrupted."""
 
 _PANELS = {name: cyclopts.Group(name, sort_key=place) for place, name in enumerate(GROUPS)}
 """The panels of the help, one for each group of options."""
@@ -53,13 +56,24 @@ def make_command(verb: Callable[..., None]) -> Callable[..., None]:
             given["progress"] = values.arguments["verbosity"].mode
         checked = record(**given)
         check_inputs(checked)  # before the verb imports PyTorch
-        verb(checked, **{each.name: values.arguments[each.name] for each in own})
+        try:
+            verb(checked, **{each.name: values.arguments[each.name] for each in own})
+        except KeyboardInterrupt as stop:
+            if record.CONTINUES:
+                stop.args = (_add_command(str(stop), spell_command(spell_verb(verb.__name__), checked)),)
+            raise
 
     command.__name__ = verb.__name__
     command.__doc__ = _as_plain_text(describe(record))
     command.__annotations__ = {}
     command.__dict__["__signature__"] = signature
     return command
+
+
+def _add_command(stopped: str, command: str) -> str:
+    """What an interrupted job says, with the command that continues it."""
+    said = stopped.removesuffix(_SAME_COMMAND).strip() or "interrupted."
+    return f"{said} {_SAME_COMMAND.removesuffix('.')}: {command}"
 
 
 def _as_plain_text(description: str) -> str:
@@ -83,7 +97,7 @@ def _parameter(option: Option, panel: cyclopts.Group) -> Parameter:
     no_dash = (
         cyclopts.Parameter(allow_leading_hyphen=False) if several and not option.positional else cyclopts.Parameter()
     )
-    converter = _read_whole_number if typing.get_args(hint)[:1] == (int,) or hint is int else None
+    converter = _find_converter(hint)
     help = cyclopts.Parameter(help=option.help, converter=converter)
     help = help if option.positional else cyclopts.Parameter.combine(help, cyclopts.Parameter(group=panel))
     if option.positional and several:
@@ -91,6 +105,24 @@ def _parameter(option: Option, panel: cyclopts.Group) -> Parameter:
     kind = Parameter.POSITIONAL_ONLY if option.positional else Parameter.KEYWORD_ONLY
     default = Parameter.empty if option.required else option.default
     return Parameter(option.name, kind, default=default, annotation=Annotated[hint, help, no_dash])
+
+
+def _find_converter(hint: typing.Any) -> Callable[[typing.Any, Sequence[cyclopts.Token]], object] | None:
+    """What reads the words after an option, where cyclopts would not do."""
+    if typing.get_args(hint)[:1] == (int,) or hint is int:
+        return _read_whole_number
+    several = typing.get_origin(hint) is list
+    return _read_names if several and typing.get_origin(typing.get_args(hint)[0]) is Literal else None
+
+
+def _read_names(kind: typing.Any, tokens: Sequence[cyclopts.Token]) -> list[str]:
+    """Names of a known set, with spaces or commas between them."""
+    known = typing.get_args(typing.get_args(kind)[0])
+    names = [name for token in tokens for name in token.value.split(",") if name]
+    if unknown := [name for name in names if name not in known]:
+        listed = ", ".join(f'"{name}"' for name in known)
+        raise ValueError(f'"{unknown[0]}". Choose from: {listed}.{did_you_mean(unknown[0], known)}')
+    return names
 
 
 def _read_whole_number(kind: type, tokens: Sequence[cyclopts.Token]) -> int:

@@ -13,8 +13,9 @@ INTERRUPTED = 130
 _CPU_MEMORY = re.compile(r"DefaultCPUAllocator: .* you tried to allocate ([0-9]+) bytes")
 """PyTorch raises a plain RuntimeError with these words when the memory of the host is exhausted."""
 
-_ONEDNN_MEMORY = re.compile(r"could not (create|execute) a (primitive|memory)")
-"""oneDNN, which multiplies matrices on the CPU, says nothing more when an allocation fails."""
+_ONEDNN_MEMORY = re.compile(r"could not (create|execute) a (primitive(?! descriptor)|memory)")
+"""oneDNN, which multiplies matrices on the CPU, says nothing more when an allocation fails. (It has no "primitive
+descriptor" for an operation that it does not have at all.)"""
 
 _SHOWN = 40
 """Characters of a text that an error shows."""
@@ -35,7 +36,7 @@ def explain(error: BaseException) -> tuple[str, int]:
         case BertkitError():
             return f"error: {error}", error.exit_code
         case KeyboardInterrupt() if not hasattr(error, "exit_code"):
-            return "interrupted", INTERRUPTED
+            return str(error) or "interrupted", INTERRUPTED
         case SystemExit():
             return "", error.code if isinstance(error.code, int) else JOB_FAILED
         case BrokenPipeError():

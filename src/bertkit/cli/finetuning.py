@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import bertkit
 from bertkit.cli.output import show_json, show_lines, show_parts, show_table
 from bertkit.cli.verbosity import Verbosity
-from bertkit.options.command import spell_command
 from bertkit.options.finetuning import FinetuneOptions, TuneOptions
 from bertkit.scores import format_score
 
@@ -51,13 +50,7 @@ def finetune(options: FinetuneOptions, *, json: bool, verbosity: Verbosity) -> N
 
 def tune(options: TuneOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Fine-tune with every configuration, and show them, the best first."""
-    from bertkit.machine.interrupts import Interrupted
-
-    try:
-        result = bertkit.tune(**vars(options))
-    except Interrupted as stop:
-        stop.args = (f"{stop}: {spell_command('tune', options)}",)
-        raise
+    result = bertkit.tune(**vars(options))
     if json:
         show_json(result)
     else:

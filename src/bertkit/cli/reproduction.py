@@ -5,22 +5,15 @@ from __future__ import annotations
 import bertkit
 from bertkit.cli.output import show_json, show_lines, show_table
 from bertkit.cli.verbosity import Verbosity
-from bertkit.options.command import spell_command
 from bertkit.options.reproduction import ReproduceOptions
 
 
 def reproduce(options: ReproduceOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Show the tables; a cell is ours / the paper's."""
-    from bertkit.machine.interrupts import Interrupted
     from bertkit.reproduction.estimate import ReproductionEstimate
     from bertkit.training.distributed import rank
 
-    try:
-        result = bertkit.reproduce(**vars(options))
-    except Interrupted as stop:
-        command = spell_command("reproduce", options)
-        stop.args = (f"stopped; what is finished is kept. Continue with the same command: {command}",)
-        raise
+    result = bertkit.reproduce(**vars(options))
     if rank() > 0:
         return
     if json:

@@ -8,9 +8,10 @@ from bertkit.cli.verbosity import Verbosity
 from bertkit.options.start import DoctorOptions, QuickstartOptions
 
 
-def quickstart(options: QuickstartOptions, *, verbosity: Verbosity) -> None:
+def quickstart(options: QuickstartOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Make a small model from scratch and show what it can do."""
-    show_lines(bertkit.quickstart(**vars(options)).lines())
+    made = bertkit.quickstart(**vars(options))
+    show_json(made) if json else show_lines(made.lines())
 
 
 def doctor(options: DoctorOptions, *, json: bool) -> None:

@@ -71,10 +71,10 @@ def tokenizer_compare(options: TokenizerCompareOptions, *, json: bool) -> None:
     show_table(("tokenizer", "subwords", "tokens per word", "characters per token", "unknown tokens"), rows)
 
 
-def prepare(options: PrepareOptions, *, verbosity: Verbosity) -> None:
+def prepare(options: PrepareOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Tokenize text files, and show what the shards hold."""
     manifest = bertkit.prepare(**vars(options))
-    show_lines(manifest.lines())
+    show_json(manifest) if json else show_lines(manifest.lines())
     output = to_path(options.output)
     if isinstance(output, RemotePath):  # shards are mapped into memory, so they must be downloaded
         return

@@ -27,7 +27,7 @@ _MOST_CELLS = 1 << 26
 """Cells of one table of counts: 256 MB as uint32, of which there are two, for the left and the right context."""
 
 _CHUNK_TOKENS = 1 << 23
-"""Tokens whose pairs are sorted at a time: 32 MB of pairs."""
+"""Tokens whose pairs are sorted at a time: 64 MB of pairs."""
 
 _SMOOTHING = 0.75
 """Power of the context frequencies, so that rare contexts do not dominate (Levy et al. 2015, section 3.2)."""

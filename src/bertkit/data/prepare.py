@@ -28,11 +28,11 @@ from bertkit.data.work_units import UnitReader
 from bertkit.data.workers import work_all
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.text_files import kind_of
+from bertkit.machine.processor import count_cores
 from bertkit.options.job import Engine
 from bertkit.storage.checksums import sha256_of
 from bertkit.storage.ray_cluster import connect
 from bertkit.storage.remote import RemotePath
-from bertkit.storage.subprocess_worker import count_cores
 from bertkit.text.tokenizer_files import write_tokenizer
 
 Report = Callable[[int, int], None]

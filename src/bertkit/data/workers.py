@@ -8,9 +8,10 @@ from concurrent.futures import Future
 
 from bertkit.data.unit_worker import UnitResult, UnitWorker, WorkUnit
 from bertkit.errors import BertkitError
+from bertkit.machine.processor import count_cores
 from bertkit.options.job import Engine
 from bertkit.storage.ray_cluster import map_on_cluster
-from bertkit.storage.subprocess_worker import WorkerDiedError, count_cores
+from bertkit.storage.subprocess_worker import WorkerDiedError
 from bertkit.storage.worker_pool import WorkerPool
 
 Result = tuple[WorkUnit, UnitResult]

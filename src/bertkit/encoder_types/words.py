@@ -125,10 +125,11 @@ class WordReader(nn.Module):
             self.mixture.reset_parameters()
 
     def l2_penalties(self) -> Mapping[str, float]:
-        """Parameter -> factor of the sum of its squares in the loss."""
+        """Parameter -> factor of the sum of its squares in the loss: the weights of the layers, and not their common
+        factor (``scalar_parameters`` of allennlp's ``ScalarMix``)."""
         if self.mixture is None or not self.mixture_l2:
             return {}
-        return {f"mixture.{name}": self.mixture_l2 for name, _ in self.mixture.named_parameters()}
+        return {"mixture.weights": self.mixture_l2}
 
     def _read_elmo(self, elmo: Elmo, batch: Batch) -> Float[Tensor, "B T H"]:
         """The mixture of ELMo's layers; each text of a row is read separately."""

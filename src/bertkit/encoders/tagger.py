@@ -2,8 +2,9 @@
 
 Source: ``training_config/tagging/ner_elmo.jsonnet`` of allennlp-models. Words are GloVe vectors of 50 numbers, which
 are trained, 128 filters of three characters, and ELMo with an L2 penalty of 0.1 on the weights of its mixture; the head
-is a CRF (``objectives/crf_tagging.py``). It is trained with Adam, learning rate 1e-3, batches of 64 sentences and
-gradients clipped at norm 5, for up to 75 epochs; 25 epochs without improvement stop training.
+is a CRF (``objectives/crf_tagging.py``), which here also scores the first and the last tag of a sentence. It is trained
+with Adam, learning rate 1e-3, batches of 64 sentences and gradients clipped at norm 5, for up to 75 epochs; 25 epochs
+without improvement stop training.
 
 Letters: B examples, T tokens, H hidden width.
 """

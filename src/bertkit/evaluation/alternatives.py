@@ -30,7 +30,7 @@ def find_alternatives(
     fitted again on the training data of the run, which has to be unchanged. A model outside of a run was trained on
     unknown data: they are fitted on the train split of ``task``, if there is one. ``trained`` is the task of the model.
     """
-    record = read_record(model)
+    record = read_finetuning_record(model)
     try:
         if record and (recorded := _read_recorded(model.parent, record, trained, task, split, examples)):
             return Alternatives(recorded)
@@ -46,10 +46,10 @@ def find_alternatives(
 
 def read_finished_run(model: Path) -> FinetuneResult | None:
     """The results of the fine-tuning that made ``model``; None for a model outside of a finished run."""
-    return read_results(model.parent) if read_record(model) and (model.parent / RESULTS).exists() else None
+    return read_results(model.parent) if read_finetuning_record(model) and (model.parent / RESULTS).exists() else None
 
 
-def read_record(model: Path) -> Mapping[str, Any]:
+def read_finetuning_record(model: Path) -> Mapping[str, Any]:
     """The record of the fine-tuning that made ``model``; empty for a model outside of a run."""
     run = model.parent
     record = read_run(run) if (run / "run.json").exists() else {}

@@ -82,7 +82,7 @@ class Comparison(Result):
         if not is_defined(found.p) or not is_defined(found.difference.value):
             return (
                 f"No comparison of {self.first} and {self.second}: {self.metric} is {found.first} and {found.second}, "
-                "which is undefined where all predictions, or all gold numbers, are equal."
+                "which is undefined where all predictions, or all gold answers, are equal."
             )
         value, low, high = found.difference.value, found.difference.low, found.difference.high
         better, worse, significant = self.second, self.first, found.p < SIGNIFICANCE

@@ -11,7 +11,7 @@ from typing import Any
 
 from bertkit.contracts import Example
 from bertkit.errors import BertkitError, data_error, usage_error
-from bertkit.evaluation.alternatives import Alternatives, find_alternatives, read_finished_run, read_record
+from bertkit.evaluation.alternatives import Alternatives, find_alternatives, read_finetuning_record, read_finished_run
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.evaluation.page import render_page
 from bertkit.evaluation.report import Evaluation, evaluate_predictions
@@ -21,6 +21,7 @@ from bertkit.finetuning.cautions import (
     caution_about_answers,
     caution_about_epochs,
     caution_about_size,
+    caution_about_thresholds,
     caution_about_zero,
 )
 from bertkit.formats.cells import to_json
@@ -32,6 +33,7 @@ from bertkit.storage.atomic import explain_writing, write_json, write_text
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.task_files.files import check_split
 from bertkit.task_types import FileTask, TextTask
+from bertkit.task_types.class_weights import Weightable
 from bertkit.task_types.held_out import describe_unlabelled
 
 REPORT_FILES = ("report.html", "report.json")
@@ -81,7 +83,7 @@ def read_split(task: FileTask, data: Path | None, split: str) -> LabelledSplit:
 
 
 def predict_split(model: Pipeline, labelled: LabelledSplit, progress: Progress) -> list[Any]:
-    """The predictions of ``model`` in order, with the thresholds of ``labelled.task``, which may be another task."""
+    """The predictions of ``model`` in order, with its own thresholds; a task without null answers always has a span."""
     progress.start(f"evaluating {labelled.name}", len(labelled.examples), "example")
     predictions = []
     pair = isinstance(labelled.task, TextTask) and labelled.task.pair
@@ -150,8 +152,12 @@ def _judge(
         verdict=verdict(task.metric, evaluation[task.metric], found.baselines) or found.why_none,
         warnings=[
             *caution_about_answers(
-                [each.label for each in examples], [each.label for each in predictions], labelled.split
+                [each.label for each in examples],
+                [each.label for each in predictions],
+                labelled.split,
+                has_weights=isinstance(task, Weightable),
             ),
+            *caution_about_thresholds(model.task, [each.label for each in examples], labelled.split),
             *caution_about_zero(evaluation[task.metric], task.metric, labelled.split),
             *caution_about_size(len(examples), task.metric, labelled.split),
             *caution_about_training_data(model, labelled),
@@ -166,7 +172,7 @@ def caution_about_training_data(model: Pipeline, labelled: LabelledSplit) -> lis
 
 
 def _caution_about_training(model: Path, labelled: LabelledSplit) -> list[str]:
-    trained = read_record(model).get("data", {}).get("train", [])
+    trained = read_finetuning_record(model).get("data", {}).get("train", [])
     task, file = labelled.task, labelled.file
     if not trained:
         return []

@@ -15,7 +15,7 @@ from bertkit.metrics.bootstrap import Scores, percentile_interval
 from bertkit.metrics.calibration import Bin, expected_calibration_error, reliability
 from bertkit.metrics.classification import ClassScore, confusion, score_classes
 from bertkit.results import Result
-from bertkit.scores import format_score, is_defined
+from bertkit.scores import Score, format_score, is_defined
 from bertkit.task_types import ExampleReport, FileTask
 from bertkit.task_types.resampling import resample
 
@@ -29,9 +29,9 @@ _FIRST_BUCKET = 8
 class ScoreInterval:
     """A score and its 95 % confidence interval (percentile bootstrap over examples); NaN where undefined."""
 
-    value: float
-    low: float
-    high: float
+    value: Score
+    low: Score
+    high: Score
 
     def __str__(self) -> str:
         """``0.9128 (0.9000 to 0.9240)``, or ``undefined``."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from bertkit.config import settings_of
 from bertkit.escaping import to_html
-from bertkit.evaluation.alternatives import read_finished_run, read_record
+from bertkit.evaluation.alternatives import read_finetuning_record, read_finished_run
 from bertkit.evaluation.html_tables import html_table
 from bertkit.finetuning.results import FinetuneResult
 from bertkit.report.card import command_of
@@ -48,7 +48,7 @@ class TrainingFacts:
 
 def read_training_facts(model: Path) -> TrainingFacts | None:
     """The training of the ``model`` of a run folder; None for a model outside of a finished run."""
-    record, result = read_record(model), read_finished_run(model)
+    record, result = read_finetuning_record(model), read_finished_run(model)
     if not record or result is None:
         return None
     curves = model.parent / "epochs.svg"

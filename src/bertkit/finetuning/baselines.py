@@ -99,15 +99,15 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
     name = f"a {best.name}" if best.name == BAG_OF_WORDS else f"the {best.name}"
     compared = f"{metric}: {name} has {format_metric(metric, to_beat)}, this model {format_metric(metric, score)}"
     if not is_defined(score) or not is_defined(to_beat):
-        return f"{compared}: a correlation is undefined where all predictions, or all gold numbers, are equal"
+        return f"{compared}: {metric} is undefined where all predictions, or all gold answers, are equal"
     if score == to_beat == 1:  # every score that picks an epoch is 1 at most
         return f"{compared}: both have nothing left to gain on these examples"
     low, high = best.interval or (to_beat, to_beat)
     if score > high:
         return f"{compared}: the model is better by {_difference(metric, score - to_beat)}"
-    if score >= low and best.interval is not None:
-        ends = f"{format_metric(metric, low)} to {format_metric(metric, high)}"
-        judgement = f"within what {name} has on as many other examples ({ends})"
+    if score >= low:
+        ends = f" ({format_metric(metric, low)} to {format_metric(metric, high)})" if best.interval else ""
+        judgement = f"within what {name} has on as many other examples{ends}"
         if score == 1:
             return f"{compared}: {judgement}; more dev examples would show which is better"
     else:
@@ -116,8 +116,8 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
 
 
 def format_metric(metric: str, score: float) -> str:
-    """``75.0 %`` for a share, ``0.5690`` for a correlation."""
-    return format_score(score) if metric in CORRELATIONS else f"{100 * score:.1f} %"
+    """``75.0 %`` for a share, ``0.5690`` for a correlation, or ``undefined``."""
+    return format_score(score) if metric in CORRELATIONS or not is_defined(score) else f"{100 * score:.1f} %"
 
 
 def _difference(metric: str, difference: float) -> str:

@@ -6,6 +6,7 @@ from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult
 from bertkit.report.card import Card, base_name, changed_settings, command_of, source_row, write_run_card
 from bertkit.runs import RunFolder, read_run
+from bertkit.task_types import FileTask, MultiLabelTask, QuestionAnsweringTask
 
 
 def write_finetuning_card(folder: RunFolder, run: FinetuneRun, result: FinetuneResult) -> None:
@@ -16,9 +17,10 @@ def write_finetuning_card(folder: RunFolder, run: FinetuneRun, result: FinetuneR
     trivial = [(each.name, "-", *(each.scores.get(name, "-") for name in best.scores)) for each in result.baselines]
     spread = "" if sd is None else f"; {result.metric} {result.mean:.4f} ± {sd:.4f} over {len(seeds)} seeds"
     fresh = ", with new weights," if run.from_scratch else ""
+    chosen = "The epoch, the best seed and the thresholds" if _has_thresholds(task) else "The epoch and the best seed"
     limits = [
         *(_sentence(warning) for warning in result.warnings),
-        "The epoch and the best seed were chosen by the scores on dev, so these scores are optimistically biased.",
+        f"{chosen} were chosen by the scores on dev, so these scores are optimistically biased.",
         f"Inputs have at most {task.max_length} tokens.",
     ]
     if task.heldout:
@@ -46,6 +48,10 @@ def write_finetuning_card(folder: RunFolder, run: FinetuneRun, result: FinetuneR
         environment=record["environment"],
     )
     write_run_card(folder, card)
+
+
+def _has_thresholds(task: FileTask) -> bool:
+    return isinstance(task, MultiLabelTask) or (isinstance(task, QuestionAnsweringTask) and task.null)
 
 
 def _sentence(text: str) -> str:

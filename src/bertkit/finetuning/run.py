@@ -14,6 +14,7 @@ from bertkit.finetuning.cautions import (
     caution_about_answers,
     caution_about_epochs,
     caution_about_size,
+    caution_about_thresholds,
     caution_about_zero,
 )
 from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
@@ -142,6 +143,7 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     predicted = _predict_classes(data, best)
     warnings = [
         *(caution_about_answers(gold, predicted) if predicted else []),
+        *caution_about_thresholds(run.task, [example.label for example in data.dev]),
         *caution_about_zero(result.best.scores[result.metric], result.metric),
         *caution_about_size(len(data.dev), run.task.metric),
         *caution_about_epochs(results, run.task.metric),

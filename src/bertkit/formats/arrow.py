@@ -76,6 +76,8 @@ def parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Values]:
                 for row in _rows(batch, columns, converters):
                     number += 1
                     yield row
+        except BertkitError:
+            raise
         except _DAMAGE as error:
             raise data_error(f"{path}, row {number + 1:,}: cannot be read ({error}).") from error
 
@@ -117,6 +119,8 @@ def dataset_rows(folder: Path, columns: Sequence[str]) -> Iterator[Values]:
                     for row in _rows(batch, columns, converters):
                         number += 1
                         yield row
+            except BertkitError:
+                raise
             except _DAMAGE as error:
                 raise data_error(f"{file}, row {number + 1:,}: cannot be read ({error}).") from error
 

@@ -120,9 +120,11 @@ def _unpack_streams(
     while True:
         fed = b""
         if stream.eof:
-            fed = stream.unused_data.lstrip(padding) or file.read(_BLOCK).lstrip(padding)
-            if not fed:
-                return
+            fed = stream.unused_data.lstrip(padding)
+            while not fed:
+                if not (block := file.read(_BLOCK)):
+                    return
+                fed = block.lstrip(padding)
             stream = start()
         elif stream.needs_input and not (fed := file.read(_BLOCK)):
             raise EOFError("the last stream has no end")

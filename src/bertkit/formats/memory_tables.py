@@ -153,7 +153,7 @@ def _plain_cells(rows: Any) -> Any:
             cells = zip(rows[name], is_infinite, strict=True)
             rows[name] = [str(cell) if infinite else cell for cell, infinite in cells]
     for name in rows:
-        if rows[name].dtype == object:
+        if rows[name].dtype.kind == "O":  # also periods and intervals, which are types of pandas itself
             cells = zip(rows[name], rows[name].isna(), strict=True)
             rows[name] = [None if is_missing else to_json(cell) for cell, is_missing in cells]
     return rows

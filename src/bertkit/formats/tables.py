@@ -182,7 +182,9 @@ class Table:
 
     def _delimited_rows(self, lines: Iterator[str], columns: Sequence[str]) -> Iterator[Row]:
         self.require(*columns)
-        places = [self.columns.index(column) for column in columns]
+        # Several columns may have no name: where all are asked for, they are taken by their place.
+        whole = tuple(columns) == self.columns
+        places = list(range(len(columns))) if whole else [self.columns.index(column) for column in columns]
         self.broken = 0
         rows = _line_rows(lines) if self.form.kind == "lines" else _split_rows(self.path, lines, self.form)
         if not self.form.names:

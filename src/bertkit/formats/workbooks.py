@@ -13,7 +13,7 @@ from typing import Any
 
 from bertkit.errors import BertkitError, data_error
 from bertkit.formats.compression import check_unpacked
-from bertkit.optional import require
+from bertkit.optional import load, require
 
 _FIRST_ROWS = 100
 """A sheet with nothing in so many rows is empty."""
@@ -54,6 +54,8 @@ def workbook_lines(path: Path) -> Iterator[str]:
 
 
 def _find_sheet(path: Path, book: Any) -> Any:
+    for sheet in book.worksheets:
+        sheet.reset_dimensions()  # many programs write a wrong size, which openpyxl would cut the rows to
     visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
     sheets = [each for each in visible if any(map(_has_values, islice(each.iter_rows(values_only=True), _FIRST_ROWS)))]
     if not sheets:
@@ -90,4 +92,7 @@ def _cell(value: object) -> str:
         return "TRUE" if value else "FALSE"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
+    if isinstance(value, str):
+        unescape = load("openpyxl.utils.escape").unescape
+        return str(unescape(value))  # _x000D_ is a carriage return
     return str(value)

@@ -91,6 +91,19 @@ class TextEmbedder(nn.Module):
         return torch.stack([layers[layer] for layer in self.settings.layers]).mean(dim=0)
 
 
+class TokenEmbedder(nn.Module):
+    """An encoder whose output is one vector per token."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, batch: Batch) -> dict[str, Outputs]:
+        """``states`` (B, T, H), those of the last layer, in float32."""
+        output: EncoderOutput = self.encoder(batch)
+        return {"embedding": {"states": output.hidden_states.float()}}
+
+
 def embed(
     embedder: TextEmbedder,
     tokenizer: Tokenizer,

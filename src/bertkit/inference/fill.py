@@ -59,10 +59,12 @@ def fill(
         raise usage_error(f'there is no {mask} in "{text}"; write {mask} in place of a word.')
     if len(tokens.ids) + 2 > max_length:
         raise usage_error(f"the text has {len(tokens.ids):,} tokens; the model reads {max_length - 2:,} at most.")
-    if not (isinstance(top_k, Integral) and 1 <= top_k <= tokenizer.vocab_size):
+    if isinstance(top_k, bool) or not (isinstance(top_k, Integral) and 1 <= top_k <= tokenizer.vocab_size):
         raise usage_error(f"top_k is {top_k!r}; it must be a whole number from 1 to {tokenizer.vocab_size:,}.")
-    if candidates is not None and not (candidates and all(0 <= id < tokenizer.vocab_size for id in candidates)):
-        raise usage_error(f"candidates must be one or more ids of tokens, from 0 to {tokenizer.vocab_size - 1:,}.")
+    if candidates is not None:
+        candidates = list(dict.fromkeys(candidates))
+        if not (candidates and all(isinstance(id, Integral) and 0 <= id < tokenizer.vocab_size for id in candidates)):
+            raise usage_error(f"candidates must be one or more ids of tokens, from 0 to {tokenizer.vocab_size - 1:,}.")
     probabilities, best_ids = _predict(model, tokenizer, tokens, top_k, candidates, precision)
     spans = [tokens.offsets[index] for index in masked]
     words = [[_spell(*tokenizer.surface_form(token)) for token in row] for row in best_ids]

@@ -202,12 +202,7 @@ class Pipeline(EncoderPipeline):
         """The encoder with its masked-LM head, as ``runtime`` computes it."""
         if "task" in self.models[0].metadata:
             raise usage_error(f"{self.folder} is fine-tuned for {self.task.name}; [MASK] needs a pre-trained model.")
-        model = self.models[0].load_model(build_masked_lm, only_present=True, mapped=self.runtime.copies)
-        if not model.objectives:
-            raise data_error(
-                f"{self.folder} was published without its masked-LM head, which fill needs. It can be fine-tuned, and "
-                "it gives vectors of texts."
-            )
+        model = load_masked_lm(self.models[0], mapped=self.runtime.copies)
         prepared = self.runtime.prepare(model.to(self.device))
         assert isinstance(prepared, Model)
         return prepared
@@ -364,7 +359,18 @@ def _require_task(model: ModelFolder) -> FileTask:
     return task
 
 
-def build_masked_lm(encoder: Encoder) -> dict[str, Objective]:
+def load_masked_lm(folder: ModelFolder, *, mapped: bool = False) -> Model:
+    """The model in ``folder`` with its masked-LM head; a data error without one."""
+    model = folder.load_model(_build_masked_lm, only_present=True, mapped=mapped)
+    if not model.objectives:
+        raise data_error(
+            f"{folder.path} was published without its masked-LM head, which filling in words needs. It can be "
+            "fine-tuned, and it gives vectors of texts."
+        )
+    return model
+
+
+def _build_masked_lm(encoder: Encoder) -> dict[str, Objective]:
     """A new masked-LM head; a usage error for an encoder that cannot have one."""
     if not isinstance(encoder, TokenEmbedding) or context_of(encoder.config) != "bidirectional":
         raise usage_error(

@@ -94,7 +94,7 @@ def _read_ahead(chunks: Iterator[T]) -> Iterator[T]:
 
 
 def _chunks(encoded: Iterable[tuple[E, list[Feature]]], size: int) -> Iterator[list[tuple[E, list[Feature]]]]:
-    """Examples in their order, in chunks of at least ``size`` features or of less, where ``size`` examples end."""
+    """Examples in their order; a chunk ends when it has ``size`` features, and after every ``size``-th example."""
     chunk: list[tuple[E, list[Feature]]] = []
     count = 0
     for number, (example, features) in enumerate(encoded, start=1):

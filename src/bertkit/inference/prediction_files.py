@@ -35,9 +35,6 @@ from bertkit.task_types import FileTask
 Report = Callable[[int], None]
 """Called with the number of finished rows."""
 
-_FURTHER_FIELDS = ("scores", "num_truncated")
-"""What records of predictions may have besides the columns of a table."""
-
 _ROW = "row"
 """Under this name a record has its prediction: the columns of a table may have any names, that of the checksum too."""
 
@@ -134,21 +131,21 @@ def _in_whole_parts(rows: int) -> int:
 
 
 def _kept_columns(task: FileTask, source: Path) -> dict[int, str]:
-    """The columns that predictions keep of their input, a table of texts, by their places; none for other input.
+    """The columns that predictions keep of their input, by their places; none where its rows are not the examples.
 
     The ids are left out, because each prediction has its own. A column that is named like one of the predictions gets
-    ``input_`` before its name, twice if the table has that one.
+    ``input_`` before its name, twice if the table has that one. A column without a name is left out.
     """
     opened = None if source == STREAM else task.reader.open_table(source)
     if opened is None:
         return {}
     table, columns = opened
-    taken = {*task.answer_columns.columns, *_FURTHER_FIELDS}
+    taken = {*task.answer_columns.columns, *task.answer_columns.further}
     others = {name for name in table.columns if name not in taken}
     return {
         place: _free_name(name, others) if name in taken else name
         for place, name in enumerate(table.columns)
-        if name != columns.id
+        if name and name != columns.id
     }
 
 

@@ -22,7 +22,7 @@ from bertkit.contracts import Example, OutputArrays, TokenEmbedding, Tokens
 from bertkit.data.features import assemble, collate
 from bertkit.errors import usage_error
 from bertkit.inference.huggingface_tasks import find_task
-from bertkit.inference.pipeline import Pipeline, build_masked_lm, task_for
+from bertkit.inference.pipeline import Pipeline, load_masked_lm, task_for
 from bertkit.inference.texts import check_text
 from bertkit.model import Model
 from bertkit.results import Result
@@ -166,7 +166,7 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
     if find_task(folder) is None:
         if second is not None:
             raise usage_error("the model fills in words and reads one text: leave out the pair.")
-        return folder.load_model(build_masked_lm).eval(), _explain_mask(pipeline, text)
+        return load_masked_lm(folder).eval(), _explain_mask(pipeline, text)
     task = pipeline.task
     if obstacle := _find_obstacle(task):
         raise usage_error(f"explain is for classes, numbers, tags, answers and masked words, and not for {obstacle}.")

@@ -27,7 +27,10 @@ _MAX_SECONDS = 0.3
 
 
 def choose_precision(device: torch.device) -> Precision:
-    """bfloat16 where it is faster: on CUDA by capability, on a CPU measured once per process in about 0.2 s."""
+    """bfloat16 where it is faster: on CUDA by capability, on a CPU measured once per process.
+
+    That takes 0.3 s, and a second where bfloat16 is emulated.
+    """
     if device.type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
     return "bfloat16" if measure_bfloat16_speedup(device) >= _MIN_SPEEDUP else "float32"

@@ -1,7 +1,8 @@
-"""The name of the processor."""
+"""The processor: its name and its cores."""
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 
@@ -14,3 +15,8 @@ def processor_name() -> str:
     except OSError:
         names = []
     return names[0] if names else platform.processor() or platform.machine()
+
+
+def count_cores() -> int:
+    """The number of cores that this process may use, in a container often fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

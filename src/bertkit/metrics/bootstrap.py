@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.metrics.classification import require_pairs
+from bertkit.metrics.entities import find_entities
 from bertkit.optional import load
 from bertkit.scores import UNDEFINED
 
@@ -60,8 +61,38 @@ def p_value(differences: Scores) -> float:
 
 
 def resample_means(values: NDArray[np.float64]) -> Statistic:
-    """A statistic: the means over the examples of ``values`` (N, K)."""
-    return lambda indices: np.stack([column[indices].mean(axis=1) for column in values.T], axis=1)
+    """A statistic: the means over the examples of ``values`` (N, K), in which NaN is not counted."""
+    is_known = ~np.isnan(values)
+    known = np.where(is_known, values, 0.0)
+
+    def score(indices: Indices) -> Scores:
+        sums, counts = (
+            np.stack([column[indices].sum(axis=1, dtype=np.float64) for column in each.T], axis=1)
+            for each in (known, is_known)
+        )
+        return np.where(counts > 0, _divide(sums, counts), UNDEFINED)
+
+    return score
+
+
+def resample_entities(
+    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], names: Sequence[str]
+) -> Statistic:
+    """A statistic: ``names`` among f1, precision and recall of the entities in tagged sentences, as in ``entities``."""
+    require_pairs(gold, predicted)
+    pairs = [(set(find_entities(tags)), set(find_entities(found))) for tags, found in zip(gold, predicted, strict=True)]
+    counts = np.array([(len(right & found), len(found), len(right)) for right, found in pairs], dtype=np.float64)
+
+    def score(indices: Indices) -> Scores:
+        correct, in_predicted, in_gold = (column[indices].sum(axis=1) for column in counts.T)
+        found = {
+            "f1": _divide(2 * correct, in_predicted + in_gold),
+            "precision": _divide(correct, in_predicted),
+            "recall": _divide(correct, in_gold),
+        }
+        return np.stack([found[name] for name in names], axis=1)
+
+    return score
 
 
 def resample_classes(

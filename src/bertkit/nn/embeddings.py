@@ -74,7 +74,7 @@ class PlainEmbeddings(nn.Module):
 
 
 def _look_up_positions(input_ids: Int[Tensor, "B T"], table: nn.Embedding, first: int = 0) -> Float[Tensor, "T H"]:
-    """The vectors of positions ``first`` to ``first + T``; a usage error if the table has fewer."""
+    """The vectors of positions ``first`` to ``first + T - 1``; a usage error if the table has fewer."""
     tokens = input_ids.shape[1]
     check_length(tokens, table.num_embeddings - first)
     # A slice that is broadcast over the rows; a lookup would copy it once per row.

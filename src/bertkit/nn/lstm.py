@@ -71,8 +71,18 @@ class BiLstm(nn.Module):
 
 
 def _run_direction(layer: nn.Module, states: Float[Tensor, "B T I"], which: str) -> Float[Tensor, "B T W"]:
-    """One direction (``l0`` or ``l0_reverse``) of a layer, from zero states, over every step of every row."""
+    """One direction (``l0`` or ``l0_reverse``) of a layer, from zero states, over every step of every row.
+
+    oneDNN has no bfloat16 LSTM for a processor without AVX-512: there it is computed in float32.
+    """
     weights = [getattr(layer, f"{name}_{which}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    if not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        with torch.autocast("cpu", enabled=False):
+            return _run_lstm(layer, states.float(), [weight.float() for weight in weights])
+    return _run_lstm(layer, states, weights)
+
+
+def _run_lstm(layer: nn.Module, states: Float[Tensor, "B T I"], weights: list[Tensor]) -> Float[Tensor, "B T W"]:
     zeros = states.new_zeros(1, len(states), weights[1].shape[1])
     outputs: Tensor = torch.lstm(states, (zeros, zeros), weights, True, 1, 0.0, layer.training, False, True)[0]
     return outputs

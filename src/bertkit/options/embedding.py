@@ -18,6 +18,8 @@ class EmbedOptions(InferenceJobOptions):
     The same command continues after an interruption.
     """
 
+    CONTINUES = True
+
     model: ModelPath = field(kw_only=False)
     """Run folder, model folder or Hugging Face folder."""
     input: TableStream = field(kw_only=False)

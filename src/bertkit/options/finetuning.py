@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from bertkit.options.inputs import DataTable, Input, InputPath, ModelPath, TableFile, TablePath
-from bertkit.options.job import AnyPath, Engine, ModelJobOptions
+from bertkit.options.job import AnyPath, Engine, TrainingOptions
 from bertkit.ranges import BatchSize, ExtraLayers, LearningRate, PositiveInt, Repetitions, Seed, ShareAboveZero
 
 
@@ -26,10 +26,11 @@ class TaskValue(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskTrainingOptions(ModelJobOptions):
+class TaskTrainingOptions(TrainingOptions):
     """What finetune and tune have in common: the task, its files, the model and the settings of training."""
 
     KEEPS_TABLES: ClassVar[bool] = True
+    CONTINUES = True
 
     task: Annotated[str | Path | TaskValue | DataTable, Input("task")] = field(kw_only=False)
     """A task's name such as glue:sst2 (bertkit finetune --list shows all), a .csv, .tsv, .jsonl, .parquet or .xlsx

@@ -32,6 +32,8 @@ class PredictOptions(InferenceJobOptions):
     The same command continues after an interruption.
     """
 
+    CONTINUES = True
+
     run: ModelPath = field(kw_only=False)
     """Run folder of a fine-tuning, or a fine-tuned model of another library."""
     input: TableStream = field(kw_only=False)

@@ -12,6 +12,7 @@ AnyPath = Path | str
 ProgressMode = Literal["auto", "plain", "json", "quiet"]
 Device = Literal["auto", "cpu", "cuda"]
 Engine = Literal["local", "ray"]
+TrainingPrecision = Literal["float32", "bfloat16"]
 InferencePrecision = Literal["float32", "bfloat16", "int8", "auto"]
 
 
@@ -21,6 +22,9 @@ class Options:
 
     KEEPS_TABLES: ClassVar[bool] = False
     """Whether tables in memory are written into the folder ``output``, because what is made there needs them later."""
+
+    CONTINUES: ClassVar[bool] = False
+    """Whether the same command continues after an interruption."""
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -54,6 +58,14 @@ class JobOptions(Options):
 @dataclass(frozen=True, kw_only=True)
 class ModelJobOptions(JobOptions, ModelOptions):
     """The options of a verb that runs a model for a while."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions(ModelJobOptions):
+    """The options of a verb that trains a model."""
+
+    precision: TrainingPrecision | None = None
+    """Number format of matrix products in training. [default: the faster one on this machine, measured]"""
 
 
 @dataclass(frozen=True, kw_only=True)

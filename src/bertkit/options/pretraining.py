@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bertkit.options.inputs import DataFolder, InputFile, ModelPath, RunPath
-from bertkit.options.job import AnyPath, ModelJobOptions
+from bertkit.options.job import AnyPath, TrainingOptions
 from bertkit.ranges import BatchSize, LearningRate, Length, Minutes, PositiveInt, Seed
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainOptions(ModelJobOptions):
+class PretrainOptions(TrainingOptions):
     """Pre-train an encoder on prepared text, from new weights or from those of a model, or continue a run.
 
     ``bertkit pretrain DATA -o RUN`` starts a run, ``bertkit pretrain --resume RUN`` continues it from its newest
@@ -39,8 +39,8 @@ class PretrainOptions(ModelJobOptions):
     size: str | None = None
     """tiny, mini, small, medium, base, large, or LAYERS/WIDTH/HEADS. [default: mini]"""
     profile: Literal["paper", "fast"] | None = None
-    """paper: the published settings, for a million steps. fast: for minutes or hours, sizes tiny to medium. [default:
-    paper]"""
+    """paper: the published settings of the architecture, for very many steps. fast: for minutes or hours, sizes tiny to
+    medium. [default: the settings of BERT's paper]"""
     steps: PositiveInt | None = None
     """Number of optimizer steps."""
     minutes: Minutes | None = None

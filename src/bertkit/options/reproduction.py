@@ -17,6 +17,8 @@ class ReproduceOptions(ModelJobOptions):
     times, it divides the work among the processes.
     """
 
+    CONTINUES = True
+
     table: str = field(kw_only=False)
     """table1 to table8, figure5, budget (baselines matched by parameters and by FLOPs), or all."""
     output: AnyPath | None = None

@@ -22,8 +22,8 @@ class ServeOptions(InferenceJobOptions):
     """Run folders or model folders, each named after its folder; NAME=FOLDER gives another name."""
     host: str = "127.0.0.1"
     """Address to listen on; 0.0.0.0 for all networks of this machine."""
-    port: Annotated[int, Range(0, 65535)] = 8080
-    """Port to listen on; 0 takes a free one."""
+    port: Annotated[int, Range(0, 65535)] | None = None
+    """Port to listen on; 0 takes a free one. [default: 8080, or AIP_HTTP_PORT, which Vertex AI sets]"""
     api_key_file: InputFile | None = None
     """File with one API key per line: requests without one of them are refused."""
     auto_truncate: bool = False

@@ -95,6 +95,8 @@ class PrepareOptions(JobOptions):
     The same command continues after an interruption.
     """
 
+    CONTINUES = True
+
     files: Sequence[TextsPath] = dataclasses.field(kw_only=False)
     """Text files, or folders of them (the formats of bertkit corpus check)."""
     tokenizer: InputPath

@@ -13,7 +13,7 @@ from bertkit.runs import RunFolder, read_metrics, read_run
 
 
 class PretrainingCost(NamedTuple):
-    """Parameters of the model, floating-point operations of all steps, and seconds of all parts of the run.
+    """Parameters of the model, floating-point operations of its steps, and seconds of all parts of the run.
 
     ``joules`` is the energy of the machine's processors in this time, None where the system does not report it.
     """
@@ -24,20 +24,28 @@ class PretrainingCost(NamedTuple):
     joules: float | None
 
 
-def read_cost(run: Path) -> PretrainingCost:
-    """The cost of the run in folder ``run``.
+def read_cost(run: Path, *, until: int | None = None) -> PretrainingCost:
+    """The cost of the run in folder ``run``, or of its steps ``until`` one, with the same share of time and energy.
 
     Only every ``log_every``-th step is logged: a logged step counts for all steps since the one logged before it.
     """
     folder = RunFolder(run)
     steps = [record for record in read_metrics(folder.metrics) if record["kind"] == "train"]
     ends = [0, *(record["step"] for record in steps)]
-    flop = sum(
-        record["flops_per_second"] * record["tokens"] / record["tokens_per_second"] * (end - begin)
-        for record, (begin, end) in zip(steps, itertools.pairwise(ends), strict=True)
-    )
+    of_all = flop = 0.0
+    for record, (begin, end) in zip(steps, itertools.pairwise(ends), strict=True):
+        of_step = record["flops_per_second"] * record["tokens"] / record["tokens_per_second"]
+        of_all += of_step * (end - begin)
+        flop += of_step * (end - begin if until is None else max(0, min(end, until) - begin))
+    share = flop / of_all
     record = read_run(run)
-    return PretrainingCost(_count_parameters(folder.model), flop, float(record["seconds"]), record.get("joules"))
+    joules = record.get("joules")
+    return PretrainingCost(
+        parameters=_count_parameters(folder.model),
+        flop=flop,
+        seconds=share * float(record["seconds"]),
+        joules=None if joules is None else share * joules,
+    )
 
 
 def _count_parameters(model: Path) -> int:

@@ -100,7 +100,7 @@ def advise_profile(encoder: EncoderConfig, *, steps: int | None) -> str | None:
     is_short = steps is None or steps < _ENOUGH_FOR_PAPER
     if not (is_short and _is_bidirectional_transformer(encoder) and _suits_quick_training(encoder)):
         return None
-    return "these are the paper's settings, for a million steps; --profile fast learns much more in minutes or hours"
+    return "these are the settings of BERT's paper, for a million steps; --profile fast learns much more in hours"
 
 
 def quick_training_settings(encoder: EncoderConfig, *, lr: float, decay: str) -> dict[str, object]:

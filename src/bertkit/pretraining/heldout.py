@@ -89,13 +89,14 @@ def _measure(job: PretrainingJob, phase: Phase, source: Source, report: Callable
 def evaluate_before(job: PretrainingJob, phase: Phase, folder: RunFolder, progress: Progress) -> None:
     """Evaluate the encoder of a model before the first step that changes it, unless that was done before a resume.
 
-    By then its new heads, if it has any, are trained. The rows are those of the last phase, as at the end.
+    By then its new heads, if it has any, are trained. The rows are those of the last phase with steps, as at the end.
     """
     if job.run.from_model is None or phase.heads_only or phase.first != job.run.heads_until:
         return
     if job.group.broadcast(not read_last_evaluation(folder, before=True)):
         begin = time.perf_counter()
-        evaluate_heldout(job, job.phases[-1], folder, progress, is_before=True)
+        last = next(each for each in reversed(job.phases) if each.first < each.until)
+        evaluate_heldout(job, last, folder, progress, is_before=True)
         if job.run.is_timed and job.state.step:  # between two phases: the time of a run begins with its first step
             job.state.elapsed += job.group.all_reduce_max(time.perf_counter() - begin)
 

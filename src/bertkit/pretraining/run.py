@@ -164,7 +164,9 @@ def _open_run(path: Path, progress: Progress) -> Iterator[tuple[ProcessGroup, Ru
 
 def _fill_in_precision(run: PretrainRun, group: ProcessGroup) -> PretrainRun:
     """``run`` with its precision, which the first process measures for all if it is not given."""
-    return dataclasses.replace(run, precision=group.broadcast(run.precision or choose_precision(default_device())))
+    return dataclasses.replace(
+        run, precision=group.from_first(lambda: run.precision or choose_precision(default_device()))
+    )
 
 
 def _describe_rest(job: PretrainingJob) -> str:

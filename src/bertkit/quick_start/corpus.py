@@ -29,7 +29,7 @@ _VOCABULARY = 16000
 def read_documents(packages: Mapping[str, Path], minutes: float, progress: Progress) -> list[Document]:
     """The documentation of the packages, up to the amount that can be used or read in a share of ``minutes``."""
     deadline = time.monotonic() + _SHARE_TO_READ * minutes * 60
-    sources = _sample(list_sources(packages), _SOURCE_MEGABYTES_PER_MINUTE * minutes)
+    sources = _sample(list_sources(packages), _SOURCE_MEGABYTES_PER_MINUTE * max(1, minutes))
     documents: list[Document] = []
     progress.start("reading documentation", len(sources), "file")
     for done, found in enumerate(harvest(sources), start=1):

@@ -13,8 +13,9 @@ from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult
 from bertkit.finetuning.run import finetune
 from bertkit.machine.device import default_device
+from bertkit.machine.processor import count_cores
 from bertkit.report.progress import Progress
-from bertkit.storage.subprocess_worker import WorkerDiedError, count_cores
+from bertkit.storage.subprocess_worker import WorkerDiedError
 from bertkit.storage.worker_pool import WorkerPool
 
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

@@ -16,8 +16,7 @@ from bertkit.kernels import amx, fused
 from bertkit.machine.device import default_device, explain_device
 from bertkit.machine.memory import host_memory
 from bertkit.machine.precision import Precision, choose_precision, explain_precision, measure_matmul_speed
-from bertkit.machine.processor import processor_name
-from bertkit.storage.subprocess_worker import count_cores
+from bertkit.machine.processor import count_cores, processor_name
 
 _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy", "msgspec", "cyclopts", "matplotlib", "scikit-learn")
 

@@ -79,17 +79,19 @@ def estimate_pretrainings(pretrainings: Sequence[Pretraining], bert: Pretraining
     return found
 
 
-def estimate_run(name: str, run: PretrainRun) -> PretrainingEstimate:
-    """The cost of one run; its data need not exist."""
+def estimate_run(name: str, run: PretrainRun, *, share: float = 1.0) -> PretrainingEstimate:
+    """The cost of one run, or of the first ``share`` of its steps; its data need not exist."""
     assert run.steps is not None
     model = sketch_model(run)
     long_steps = 0 if run.long_seq_length is None else int(run.steps * run.long_share)
-    phases = [(run.steps - long_steps, run.seq_length), (long_steps, run.long_seq_length or run.seq_length)]
+    steps = round(share * run.steps)
+    short = min(steps, run.steps - long_steps)
+    phases = [(short, run.seq_length), (steps - short, run.long_seq_length or run.seq_length)]
     flop = sum(steps * count_flops(model, _artificial_row(run, length)) for steps, length in phases)
     return PretrainingEstimate(
         name=name,
         parameters=sum(each.numel() for each in model.parameters()),
-        steps=run.steps,
+        steps=steps,
         flop=float(flop * run.batch_size),
     )
 

@@ -136,6 +136,7 @@ def _introduce(scale: Scale) -> str:
         "tiny": "Networks and corpus are a small fraction of the paper's: the order may agree, figures cannot.",
     }
     seeds = count_of(scale.seeds, "seed")
+    epochs = "as many as was published" if scale.profile == "paper" else f"{scale.baseline_epochs}"
     limit = "all" if scale.limit is None else f"at most {scale.limit:,}"
     dev = "all" if scale.dev_limit is None else f"at most {scale.dev_limit:,}"
     return f"""# The tables of BERT's paper, scale {scale.name}
@@ -143,6 +144,7 @@ def _introduce(scale: Scale) -> str:
 {meaning.get(scale.name, "")}
 
 A cell shows our figure / the paper's, in per cent; ours is the mean ± standard deviation of {seeds}, each with the best
-of {scale.epochs} epochs on dev. BERT-Base is {scale.base} (layers/width/heads), BERT-Large {scale.large}; pre-training
-takes {scale.steps:,} steps of {scale.batch_size} rows. Tasks have {limit} training and {dev} dev examples.
+epoch on dev: BERT and GPT take {scale.epochs} epochs, networks of words {epochs}. BERT-Base is {scale.base}
+(layers/width/heads), BERT-Large {scale.large}; pre-training takes {scale.steps:,} steps of {scale.batch_size} rows.
+Tasks have {limit} training and {dev} dev examples.
 """

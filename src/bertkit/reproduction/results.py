@@ -140,24 +140,24 @@ def _average(cells: Sequence[Cell], paper: float | None) -> Cell:
 def _read_costs(system: System, model: SystemModel, finetuning_seconds: float) -> Cost:
     paper_flop = None
     if system.network in PRETRAINED_BY_PAPER and system.match is None:
-        paper_flop = model.share * _count_paper_flop(system.network)
+        paper_flop = _count_paper_flop(system.network, model.share)
     if model.pretraining is None or not (model.pretraining / "model").exists():
         return Cost(paper_flop=paper_flop, finetuning_seconds=finetuning_seconds)
-    cost = read_cost(model.pretraining)
+    cost = read_cost(model.pretraining, until=None if system.snapshot is None else model.step)
     return Cost(
         parameters=cost.parameters,
-        pretraining_flop=cost.flop * model.share,
+        pretraining_flop=cost.flop,
         paper_flop=paper_flop,
-        pretraining_seconds=cost.seconds * model.share,
-        pretraining_joules=None if cost.joules is None else cost.joules * model.share,
+        pretraining_seconds=cost.seconds,
+        pretraining_joules=cost.joules,
         finetuning_seconds=finetuning_seconds,
     )
 
 
 @cache
-def _count_paper_flop(network: str) -> float:
-    """The floating-point operations of the whole pre-training of a network with the paper's settings."""
-    return estimate_run(network, list_pretrainings(PAPER)[network].sketch()).flop
+def _count_paper_flop(network: str, share: float) -> float:
+    """The floating-point operations of the first ``share`` of a network's steps with the paper's settings."""
+    return estimate_run(network, list_pretrainings(PAPER)[network].sketch(), share=share).flop
 
 
 def _name_system(row: PaperRow, system: System) -> str:

@@ -22,8 +22,9 @@ from bertkit.scheduling import Unit
 class SystemModel:
     """The model folder of a system, and how it is made and fine-tuned.
 
-    ``unit`` makes the folder ``model``. The cost is read from the run ``pretraining``; a snapshot after ``step`` steps
-    has taken only a ``share`` of it. ``settings`` are those of every fine-tuning that differ from the ``profile``.
+    ``unit`` makes the folder ``model``. The cost is read from the run ``pretraining``; a snapshot has taken only its
+    first ``step`` steps, a ``share`` of all. ``settings`` are those of every fine-tuning that differ from the
+    ``profile``.
     """
 
     name: str

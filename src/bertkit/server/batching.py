@@ -67,7 +67,7 @@ class Batcher:
         with self._condition:
             self._stopped = True
             self._condition.notify()
-        if self._ended is not None:  # it is where a model could not be warmed up
+        if self._ended is not None:  # the loop did not begin if a model could not be warmed up
             self._ended.result()
 
     def abandon(self) -> None:

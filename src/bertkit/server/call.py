@@ -98,7 +98,7 @@ class Call:
         return results
 
     def _count(self, job: Job) -> None:
-        job.usage.inputs = len(job.inputs)
+        job.usage.inputs, job.usage.characters = len(job.inputs), job.characters
         job.usage.tokens = sum(each.num_tokens for each in job.encoded)
         job.usage.truncated_inputs = sum(each.num_truncated > 0 for each in job.encoded)
         job.usage.truncated_tokens = sum(each.num_truncated for each in job.encoded)
@@ -108,8 +108,7 @@ class Call:
 def _explain_length(error: TooLongError, place: str, can_truncate: bool) -> ServerError:
     """TEI's sentence, and what to do."""
     advice = "Shorten the text" + (", or ask for its end to be cut off with truncate: true." if can_truncate else ".")
-    return invalid(
-        f"Input validation error: `inputs` must have less than {error.limit + 1} tokens. "
-        f"Given: {error.given}. {advice}",
-        place,
+    message = (
+        f"Input validation error: `inputs` must have less than {error.limit + 1} tokens. Given: {error.given}. {advice}"
     )
+    return ServerError(422, message, field=place, code="too_long")

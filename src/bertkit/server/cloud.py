@@ -17,7 +17,7 @@ from bertkit.server.inputs import check_number
 from bertkit.server.models import EMBED
 from bertkit.server.reading import convert
 
-_HEALTH, _PREDICT = "AIP_HEALTH_ROUTE", "AIP_PREDICT_ROUTE"
+_HEALTH, _PREDICT, _PORT = "AIP_HEALTH_ROUTE", "AIP_PREDICT_ROUTE", "AIP_HTTP_PORT"
 
 _CLASSIFY = "text-classification"
 _NESTED = (_CLASSIFY, EMBED)
@@ -64,7 +64,10 @@ async def predict(call: Call, body: dict[str, Any]) -> object:
 
 def _is_plain(body: Mapping[str, Any]) -> bool:
     """Whether the body has texts without parameters, as TEI's clients send them."""
-    return "inputs" in body and "parameters" not in body and not isinstance(body["inputs"], dict)
+    if "inputs" not in body or "parameters" in body:
+        return False
+    inputs = body["inputs"] if isinstance(body["inputs"], list) else [body["inputs"]]
+    return not any(isinstance(each, dict) for each in inputs)
 
 
 async def _predict_instances(call: Call, request: VertexRequest) -> object:
@@ -92,12 +95,20 @@ async def _predict_instance(call: Call, body: dict[str, Any], places: asyncio.Se
     async with places:
         found = await huggingface.dispatch_patiently(call, body)
     task = huggingface.find_task(call.find_model(body["model"]), body)
-    return found[0] if task in _NESTED and isinstance(body["inputs"], str) else found  # type: ignore[index]
+    return found if task not in _NESTED or isinstance(body["inputs"], list) else found[0]  # type: ignore[index]
 
 
-def read_vertex_routes(environment: Mapping[str, str] = os.environ) -> tuple[str | None, str | None]:
+def read_vertex_port(otherwise: int) -> int:
+    """The port that Vertex sets in the environment, or another one."""
+    port = os.environ.get(_PORT) or str(otherwise)
+    if not (port.isdecimal() and int(port) < 2**16):
+        raise usage_error(f"{_PORT} is {port}; a port is a number up to 65535.")
+    return int(port)
+
+
+def read_vertex_routes() -> tuple[str | None, str | None]:
     """The paths for health and predictions that Vertex sets in the environment."""
-    routes = environment.get(_HEALTH), environment.get(_PREDICT)
+    routes = os.environ.get(_HEALTH), os.environ.get(_PREDICT)
     for name, route in zip((_HEALTH, _PREDICT), routes, strict=True):
         if route is not None and not route.startswith("/"):
             raise usage_error(f"{name} is {route}; a path begins with /.")

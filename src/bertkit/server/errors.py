@@ -30,14 +30,15 @@ _KINDS: Mapping[int, str] = {
 }
 """The stable name of what went wrong, by status; TEI's names where it has one."""
 
-_OPENAI_TYPES: Mapping[int, str] = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error"}
+_OPENAI_TYPES: Mapping[int, str] = {401: "authentication_error", 429: "rate_limit_error"}
 _HEADER_LENGTH = 300
 
 
 class ServerError(Exception):
     """What a client did wrong, or why it has to wait.
 
-    ``field`` is the place in the body, such as ``inputs[3]``. ``kind`` replaces the usual name of the status.
+    ``field`` is the place in the body, such as ``inputs[3]``. ``kind`` replaces the usual name of the status, and
+    ``code`` that in OpenAI's body.
     ``retry_after`` are seconds. With ``close`` the connection is not used again.
     """
 
@@ -48,6 +49,7 @@ class ServerError(Exception):
         *,
         field: str | None = None,
         kind: str | None = None,
+        code: str | None = None,
         retry_after: float | None = None,
         close: bool = False,
     ) -> None:
@@ -56,6 +58,7 @@ class ServerError(Exception):
         self.message = printable(" ".join(message.split()))
         self.field = field
         self.kind = kind or _KINDS.get(status, "Error")
+        self.code = code or self.kind
         self.retry_after = retry_after
         self.close = close
 
@@ -66,9 +69,9 @@ class ServerError(Exception):
             return {"error": self.message, "error_type": self.kind, **where}
         details = {
             "message": self.message,
-            "type": _OPENAI_TYPES.get(self.status, "invalid_request_error"),
+            "type": "server_error" if self.status >= 500 else _OPENAI_TYPES.get(self.status, "invalid_request_error"),
             "param": self.field,
-            "code": self.kind,
+            "code": self.code,
         }
         return {"message": self.message, "error": details}
 

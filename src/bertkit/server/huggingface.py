@@ -15,7 +15,7 @@ from bertkit.server.abilities import LabelScore
 from bertkit.server.activations import Activation
 from bertkit.server.call import Call
 from bertkit.server.errors import ServerError, invalid
-from bertkit.server.inputs import check_inputs, check_text, empty, refuse_prompt
+from bertkit.server.inputs import check_inputs, check_text, empty
 from bertkit.server.models import EMBED, FILL, ServedModel
 from bertkit.server.reading import convert
 from bertkit.server.records import (
@@ -103,12 +103,12 @@ async def feature_extraction(call: Call, request: EmbedRequest) -> object:
     """One vector per text, always nested, of length 1 unless ``normalize`` is false."""
     model = call.find_model(request.model, EMBED)
     texts = check_inputs(await read_ids(request.inputs, model, "inputs"), call.service.limits)
-    call.usage.characters = sum(map(len, texts))
     settings = request.settings()
     cuts = call.service.truncate if settings.truncate is None else settings.truncate
     if request.truncation_direction.lower() == "left" and cuts:
         raise invalid("only the end of a text can be cut off: `truncation_direction` must be right")
-    refuse_prompt(request.prompt_name)
+    prompt = model.find_prompt(request.prompt_name)
+    texts = [prompt + text for text in texts] if prompt else texts
     return await abilities.embed(
         call,
         model,
@@ -125,8 +125,9 @@ async def sentence_similarity(call: Call, request: SimilarityRequest) -> object:
     source = check_text(request.inputs.source_sentence, call.service.limits, "inputs.source_sentence")
     texts = check_inputs(request.inputs.sentences, call.service.limits, "inputs.sentences")
     parameters = request.parameters or SimilarityParameters()
-    refuse_prompt(parameters.prompt_name)
-    return await abilities.compare(call, model, source, texts, truncate=parameters.truncate)
+    prompt = model.find_prompt(parameters.prompt_name)
+    texts = [prompt + text for text in texts]
+    return await abilities.compare(call, model, prompt + source, texts, truncate=parameters.truncate)
 
 
 async def zero_shot_classification(call: Call, request: ZeroShotRequest) -> object:

@@ -58,12 +58,6 @@ def refuse_repetition(characters: int, limits: Limits, field: str) -> None:
         )
 
 
-def refuse_prompt(name: str | None) -> None:
-    """422 for the name of a prompt: models are served without prompts."""
-    if name:
-        raise invalid("no prompt is added to a text: send the text with it", "prompt_name")
-
-
 def empty(field: str) -> ServerError:
     """A text or a list with nothing in it (400)."""
     return ServerError(400, f"`{field}` cannot be empty", field=field, kind="Empty")

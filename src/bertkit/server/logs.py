@@ -52,8 +52,10 @@ class EventHandler(logging.Handler):
     """Writes what uvicorn logs in the same form."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line."""
-        log_event("uvicorn", level=record.levelname.lower(), message=record.getMessage()[:_LONGEST])
+        """Write one line, with the traceback of an exception."""
+        raised = record.exc_info and record.exc_info[1]
+        details = {"traceback": "".join(traceback.format_exception(raised))} if raised else {}
+        log_event("uvicorn", level=record.levelname.lower(), message=record.getMessage()[:_LONGEST], **details)
 
 
 def set_up(*, quiet: bool) -> None:

@@ -1,4 +1,4 @@
-"""A loaded model as the server uses it: the one place between the server and ``bertkit.inference``."""
+"""A loaded model as the server uses it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bertkit.batch import Feature
 from bertkit.contracts import Encoder, OutputArrays
 from bertkit.data.features import assemble
 from bertkit.errors import BertkitError
-from bertkit.inference.embedding import EmbeddingSettings, TextEmbedder
+from bertkit.inference.embedding import EmbeddingSettings, TextEmbedder, TokenEmbedder
 from bertkit.inference.fill import Filling
 from bertkit.inference.huggingface_tasks import find_task
 from bertkit.inference.pipeline import Pipeline, task_for
@@ -24,7 +24,7 @@ from bertkit.inference.texts import Text
 from bertkit.model import Model
 from bertkit.results import Results
 from bertkit.server.activations import Activation, find_activation
-from bertkit.server.errors import unable
+from bertkit.server.errors import invalid, unable
 from bertkit.server.jobs import Encoded, TooLongError
 from bertkit.task_types import FileTask, QuestionAnsweringTask, TextExample, TextTask
 
@@ -59,8 +59,8 @@ class TaskResult:
 class ServedModel:
     """A model under its ``name``. ``task`` is what it was fine-tuned for, None if it was not.
 
-    ``tasks`` are Hugging Face's names of what it can do, its own task first. ``predictions``, ``fillings`` and
-    ``embeddings`` are the operations of its heads and of its encoder.
+    ``tasks`` are Hugging Face's names of what it can do, its own task first. ``predictions``, ``fillings``,
+    ``embeddings`` and ``token_states`` are the operations of its heads and of its encoder.
     """
 
     def __init__(self, name: str, pipeline: Pipeline) -> None:
@@ -75,7 +75,8 @@ class ServedModel:
         self.max_length = pipeline.max_length if self.task is None else self.task.max_length
         own = [] if self.task is None else [self.task.pipeline_tag]
         self.tasks = (*own, *([FILL] if self.fills else []), EMBED)
-        self.predictions, self.fillings, self.embeddings = Predictions(self), Fillings(self), Embeddings(self)
+        self.predictions, self.fillings = Predictions(self), Fillings(self)
+        self.embeddings, self.token_states = Embeddings(self), TokenStates(self)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -103,6 +104,17 @@ class ServedModel:
             raise unable(f'the model "{self.name}" does not classify texts; it can do: {", ".join(self.tasks)}')
         first, second = (text, None) if isinstance(text, str) else text
         return TaskInput(task_for(self.pipeline, pair=second is not None), TextExample("0", first, second))
+
+    def find_prompt(self, name: str | None) -> str:
+        """What the folder, written by sentence-transformers, puts before a text; 422 for an unknown name."""
+        if not name:
+            return ""
+        prompts = self.pipeline.embedding.model_config.get("prompts")
+        known = prompts if isinstance(prompts, dict) else {}
+        if not isinstance(known.get(name), str):
+            listed = f"it has: {', '.join(map(str, known))}" if known else "it has none: send the text with it"
+            raise invalid(f'the model "{self.name}" has no such prompt; {listed}', "prompt_name")
+        return str(known[name])
 
     def warm_up(self) -> None:
         """Load the weights, run each operation once, and compute what answers need of the tokenizer."""
@@ -182,6 +194,16 @@ class Embeddings:
     def _embedder(self) -> TextEmbedder:
         pipeline = self._model.pipeline
         return TextEmbedder(self._model.encoder, EmbeddingSettings(pool=pipeline.embedding.pool)).eval()
+
+
+class TokenStates(Embeddings):
+    """Texts to the states (T, H) of their T tokens in float32, special tokens included."""
+
+    def run(self, inputs: Sequence[Encoded], check: Callable[[], None] = _never_stop) -> list[NDArray[np.float32]]:
+        """The states."""
+        features = [each.content for each in inputs]
+        rows = self._model.run(TokenEmbedder(self._model.encoder).eval(), features, check)
+        return [row["states"][: len(feature)] for row, feature in zip(rows, features, strict=True)]
 
 
 class FillInput(NamedTuple):

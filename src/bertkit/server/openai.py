@@ -1,16 +1,19 @@
-"""OpenAI's embeddings: ``POST /v1/embeddings`` and ``GET /v1/models``."""
+"""OpenAI's embeddings, ``POST /v1/embeddings`` and ``GET /v1/models``, and infinity's ``POST /classify``."""
 
 from __future__ import annotations
 
 import base64
+import time
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.server import abilities
+from bertkit.server.activations import Activation
 from bertkit.server.call import Call
 from bertkit.server.errors import malformed
+from bertkit.server.huggingface import label_records
 from bertkit.server.inputs import check_inputs
 from bertkit.server.models import EMBED, ServedModel
 from bertkit.server.records import Request
@@ -54,6 +57,27 @@ async def embeddings(call: Call, request: EmbeddingsRequest) -> object:
     ]
     usage = {"prompt_tokens": call.usage.tokens, "total_tokens": call.usage.tokens}
     return {"object": "list", "model": model.name, "data": data, "usage": usage}
+
+
+class InfinityClassifyRequest(Request):
+    """Texts; ``raw_scores`` are without the model's softmax or sigmoid."""
+
+    input: str | list[str]
+    raw_scores: bool = False
+    truncate: bool | None = None
+
+
+async def classify(call: Call, request: InfinityClassifyRequest) -> object:
+    """infinity's ``POST /classify``: the labels of each text with their scores, the best first."""
+    model = call.find_model(request.model, "text-classification")
+    texts = check_inputs(request.input, call.service.limits, "input")
+    activation: Activation | None = "none" if request.raw_scores else None
+    found = await abilities.classify(
+        call, model, texts, activation=activation, truncate=request.truncate, field="input"
+    )
+    usage = {"prompt_tokens": call.usage.tokens, "total_tokens": call.usage.tokens}
+    answer = {"object": "classify", "id": call.request_id, "model": model.name, "created": int(time.time())}
+    return {**answer, "data": [label_records(each) for each in found], "usage": usage}
 
 
 async def models(call: Call, _: None) -> object:

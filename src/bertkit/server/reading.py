@@ -112,9 +112,10 @@ def _explain(error: Exception, record: type[Any]) -> ServerError:
     found = _PATH.search(text)
     field, text = (found[1] or None, text[: found.start()]) if found else (None, text)
     if match := _UNKNOWN_FIELD.search(text) or _MISSING_FIELD.search(text):
+        if "unknown" in text and not field:  # further in, the names are those of another record
+            known = getattr(record, "__struct_encode_fields__", ())
+            text = f"{text}.{hint}" if (hint := did_you_mean(match[1], known)) else text
         field = f"{field}.{match[1]}" if field else match[1]
-        if "unknown" in text:
-            text += did_you_mean(match[1], getattr(record, "__struct_encode_fields__", ()))
     return invalid(f"{field}: {text}" if field else text, field)
 
 

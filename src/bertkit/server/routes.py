@@ -32,10 +32,13 @@ def _huggingface() -> list[Endpoint]:
 
 
 def _openai() -> list[Endpoint]:
+    """OpenAI's routes, and infinity's one for classes."""
     embed = {"handle": openai.embeddings, "record": openai.EmbeddingsRequest, "summary": "Vectors of texts"}
     listed = {"handle": openai.models, "method": "GET", "summary": "The loaded models"}
     one = {"path": "/v1/models/{model}", "handle": openai.model, "method": "GET", "summary": "One model"}
+    classify = {"handle": openai.classify, "record": openai.InfinityClassifyRequest, "summary": "Classes of texts"}
     entries = [
+        {"path": "/classify", **classify},
         *({"path": path, **embed} for path in ("/v1/embeddings", "/embeddings")),
         *({"path": path, **listed} for path in ("/v1/models", "/models")),
         one,
@@ -46,6 +49,8 @@ def _openai() -> list[Endpoint]:
 def _tei() -> list[Endpoint]:
     posts = (
         ("/embed", huggingface.feature_extraction, EmbedRequest, "Vectors of texts"),
+        ("/embed_all", tei.embed_all, EmbedRequest, "States of the tokens of texts"),
+        ("/embed_sparse", tei.embed_sparse, EmbedRequest, "None: vectors of texts are dense"),
         ("/rerank", cohere.rerank_either, _ANY, "Texts by their relevance for a query"),
         ("/similarity", huggingface.sentence_similarity, SimilarityRequest, "Cosines with a sentence"),
         ("/tokenize", tei.tokenize, tei.TokenizeRequest, "Tokens of texts"),
@@ -58,7 +63,11 @@ def _tei() -> list[Endpoint]:
         ),
         *(
             Endpoint(path=path, handle=tei.info, method="GET", summary="What is served", tag="TEI", query=query)
-            for path, query in (("/info", ("model",)), ("/models/{model}/info", ()))
+            for path, query in (
+                ("/info", ("model",)),
+                ("/models/{model}/info", ()),
+                ("/pipeline/{task}/info", ("model",)),
+            )
         ),
     ]
 
@@ -121,7 +130,14 @@ def _pages() -> list[Endpoint]:
 
 def _health() -> list[Endpoint]:
     vertex, _ = cloud.read_vertex_routes()
-    ready = ("/health", "/models/{model}/health", "/ready", "/ping", *([vertex] if vertex else []))
+    ready = (
+        "/health",
+        "/models/{model}/health",
+        "/pipeline/{task}/health",
+        "/ready",
+        "/ping",
+        *([vertex] if vertex else []),
+    )
     checks = dict.fromkeys(ready, (health.ready, "Takes requests"))
     checks |= {"/live": (health.live, "The process answers"), "/warm": (health.warm, "Every model has run once")}
     return [

@@ -19,6 +19,7 @@ from bertkit.options.serving import ServeOptions
 from bertkit.report.progress import Progress
 from bertkit.server import logs
 from bertkit.server.app import build_app
+from bertkit.server.cloud import read_vertex_port
 from bertkit.server.connections import limit_connections
 from bertkit.server.keys import ApiKeys
 from bertkit.server.limits import Limits
@@ -30,6 +31,7 @@ _ORIGIN = re.compile(r"https?://[^/\s]+")
 """As browsers send it: without a path, and so without a slash at the end."""
 
 _GRACE_CHECK_SECONDS = 0.05
+_PORT = 8080
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _REFUSAL_SECONDS = 0.5
 """For telling those whose requests did not finish in time."""
@@ -127,7 +129,8 @@ def serve(options: ServeOptions) -> None:
     keys = None if options.api_key_file is None else ApiKeys.read(Path(options.api_key_file))
     limits = Limits(seconds=options.timeout, requests=options.max_requests, batch_tokens=options.max_batch_tokens)
     # The address before the models, which may take minutes.
-    with bind(options.host, options.port) as listener, ModelThread() as thread:
+    port = read_vertex_port(_PORT) if options.port is None else options.port
+    with bind(options.host, port) as listener, ModelThread() as thread:
         try:
             models = thread.submit(load_models, options.models, options.precision).result()
         except SystemExit as end:

@@ -57,10 +57,13 @@ class StreamEndpoint(Endpoint):
             pass
         except asyncio.CancelledError:  # the grace is over: the connection is closed without the end of the answer
             status = 503
+        except Exception:
+            status = 500
+            raise
         finally:
             state.running -= 1
             call.leave()
-        finish(call, status, time.monotonic() - begin)
+            finish(call, status, time.monotonic() - begin)
 
     async def _answer_stream(self, call: Call, scope: Scope, receive: Receive, send: Send) -> int:
         """Send the answers, or why there are none; the status."""

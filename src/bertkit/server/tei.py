@@ -12,11 +12,12 @@ from bertkit.inference.texts import Text
 from bertkit.server import abilities
 from bertkit.server.activations import Activation
 from bertkit.server.call import Call
-from bertkit.server.errors import invalid
+from bertkit.server.errors import invalid, unable
 from bertkit.server.huggingface import label_records
-from bertkit.server.inputs import check_inputs, check_text, refuse_prompt
-from bertkit.server.models import ServedModel
-from bertkit.server.records import Request
+from bertkit.server.inputs import check_inputs, check_text
+from bertkit.server.models import EMBED, ServedModel
+from bertkit.server.records import EmbedRequest, Request
+from bertkit.server.token_ids import read_ids
 
 
 class PredictRequest(Request):
@@ -89,11 +90,25 @@ async def rerank(call: Call, request: RerankRequest) -> object:
 
 async def tokenize(call: Call, request: TokenizeRequest) -> object:
     """The tokens of each text."""
-    refuse_prompt(request.prompt_name)
     model = call.find_model(request.model)
-    texts = check_inputs(request.inputs, call.service.limits)
+    prompt = model.find_prompt(request.prompt_name)
+    texts = [prompt + text for text in check_inputs(request.inputs, call.service.limits)]
     specials = request.add_special_tokens
     return await asyncio.to_thread(lambda: [_tokens(model, text, specials=specials) for text in texts])
+
+
+async def embed_all(call: Call, request: EmbedRequest) -> object:
+    """For each text the state of every token, special tokens included, as it leaves the last layer."""
+    model = call.find_model(request.model, EMBED)
+    prompt = model.find_prompt(request.prompt_name)
+    texts = check_inputs(await read_ids(request.inputs, model, "inputs"), call.service.limits)
+    return await abilities.embed_tokens(call, model, [prompt + text for text in texts], truncate=request.truncate)
+
+
+async def embed_sparse(call: Call, request: EmbedRequest) -> object:
+    """424: TEI has sparse vectors for SPLADE alone."""
+    model = call.find_model(request.model, EMBED)
+    raise unable(f'the model "{model.name}" has no sparse vectors, which only SPLADE has: /embed gives dense ones')
 
 
 async def decode(call: Call, request: DecodeRequest) -> object:

@@ -25,7 +25,7 @@ from bertkit.model import Model
 from bertkit.nn.text_pooling import Pooling, pool_states
 from bertkit.optional import require
 from bertkit.options.speed import InferencePeer
-from bertkit.speed.rounds import EXTRA
+from bertkit.speed.rounds import EXTRA, fastest_of
 
 Embed = Callable[[Sequence[str]], Any]
 """Texts to vectors (N, H)."""
@@ -66,7 +66,8 @@ def peer_systems(
             yield f"ONNX Runtime int8, batches of {size}", partial(_load_onnx_runtime, folder, rounded, size)
     else:
         require("openvino", extra=EXTRA, purpose=purpose)
-        yield f"OpenVINO {formats[-1]}", partial(_load_openvino, folder, _onnx_file(folder, temporary), formats[-1])
+        fastest = fastest_of(formats)
+        yield f"OpenVINO {fastest}", partial(_load_openvino, folder, _onnx_file(folder, temporary), fastest)
 
 
 def _load_own(folder: Path, precision: ResolvedPrecision) -> Embed:

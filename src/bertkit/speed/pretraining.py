@@ -37,6 +37,7 @@ from bertkit.speed.rounds import (
     choose_formats,
     clock_name,
     compare,
+    fastest_of,
     time_steps,
 )
 from bertkit.training.flops import count_flops
@@ -61,7 +62,8 @@ def compare_pretraining(options: BenchPretrainOptions, say: Callable[[str], None
     formats, emulated = choose_formats(say)
     own: dict[str, StepMaker] = {f"{OWN} {name}": partial(own_steps, options, name) for name in formats}
     systems, left_out = add_peers(own, options.against, partial(peer_systems, options, formats), say)
-    systems[_PRODUCT] = partial(product_steps, formats[-1])
+    product_format = fastest_of(formats)
+    systems[_PRODUCT] = partial(product_steps, product_format)
     speeds = time_steps(systems, rounds=options.rounds, seconds=options.seconds, say=say)
     product = float(np.median(speeds.pop(_PRODUCT))) / 1e9
     fastest = max(float(np.median(speeds[name])) for name in own) / (options.batch_size * options.seq_length)
@@ -72,7 +74,7 @@ def compare_pretraining(options: BenchPretrainOptions, say: Callable[[str], None
         clock=clock_name(),
         left_out={**emulated, **left_out},
         notes=(
-            f"{_PRODUCT} in {formats[-1]}: {product:,.0f} GFLOP/s; a step has {necessary:,.1f} necessary GFLOP, "
+            f"{_PRODUCT} in {product_format}: {product:,.0f} GFLOP/s; a step has {necessary:,.1f} necessary GFLOP, "
             f"and the fastest of {OWN} reaches {fastest * necessary / product:.0%} of that speed",
         ),
     )

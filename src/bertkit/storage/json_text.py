@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 from collections import Counter
 from typing import Any
 
@@ -25,6 +26,7 @@ def parse_json(text: str | bytes, *, allow_nan: bool = True, unique_keys: bool =
         return json.loads(
             text,
             parse_constant=None if allow_nan else _refuse_constant,
+            parse_float=None if allow_nan else _finite,
             object_pairs_hook=_unique if unique_keys else None,
         )
     except RecursionError as error:
@@ -55,6 +57,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
         raise RepeatedKeyError(f'more than one field "{key}"')
     return found
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits[:20]} is larger than any number that a computer counts with")
+    return number
 
 
 def _refuse_constant(name: str) -> float:

@@ -21,11 +21,6 @@ Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
 
-def count_cores() -> int:
-    """The number of cores that this process may use, in a container often fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class WorkerDiedError(Exception):
     """The process ended without a result; ``exit_code`` is negative if a signal ended it."""
 

@@ -69,7 +69,7 @@ def tune(sweep: Sweep, progress: Progress, *, origins: Mapping[str, str] | None 
             worker.work(interrupts)
         except Interrupted as stop:
             finished, known = len(worker.results()), len(worker.points())
-            message = f"stopped; {finished} of {known} points are finished and kept. Continue with the same command"
+            message = f"stopped; {finished} of {known} points are finished and kept. Continue with the same command."
             raise Interrupted(interrupts.requested, message) from stop
     return worker.end()
 

@@ -11,7 +11,7 @@ from bertkit.formats.cells import Structure
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table
 from bertkit.storage.json_text import parse_json
-from bertkit.task_files.columns import find_id
+from bertkit.task_files.columns import find_id, first_named
 from bertkit.task_files.conll_files import Sentence
 from bertkit.text.marks import words_regex
 
@@ -43,7 +43,7 @@ def split_words(text: str) -> tuple[str, ...]:
 
 def find_texts(table: Table) -> str | None:
     """The column of texts; None without one."""
-    return next((name for name in TEXT_NAMES if name in table.columns), None)
+    return first_named(TEXT_NAMES, table.columns)
 
 
 def find_spans(table: Table) -> str | None:
@@ -51,12 +51,11 @@ def find_spans(table: Table) -> str | None:
     if find_texts(table) is None:
         return None
     sample = table.sample(_SAMPLE_ROWS)
-    for name in _SPANS:
-        if name in table.columns:
-            place = list(table.columns).index(name)
-            cells = [row[place] for row in sample if row[place] not in ("", "[]")]
-            if 2 * sum(isinstance(cell, Structure) and _read(cell) is not None for cell in cells) > len(cells):
-                return name
+    for name in filter(None, (first_named([known], table.columns) for known in _SPANS)):
+        place = list(table.columns).index(name)
+        cells = [row[place] for row in sample if row[place] not in ("", "[]")]
+        if 2 * sum(isinstance(cell, Structure) and _read(cell) is not None for cell in cells) > len(cells):
+            return name
     return None
 
 

@@ -44,7 +44,7 @@ texts and places that Hugging Face's ``datasets`` has instead of both."""
 _NOT_FOUND = -1
 
 
-class Answer(NamedTuple):
+class GoldAnswer(NamedTuple):
     """``text`` at the character ``start`` of the context; -1 if it is not there, or is there more than once."""
 
     text: str
@@ -66,7 +66,7 @@ class SpanExample:
     id: str
     question: str
     context: str
-    answers: tuple[Answer, ...] | None = None
+    answers: tuple[GoldAnswer, ...] | None = None
     impossible: bool = False
 
     @property
@@ -92,7 +92,7 @@ class SpanExample:
         return tuple(answer.text for answer in self.answers or ())
 
     @property
-    def target(self) -> Answer | None:
+    def target(self) -> GoldAnswer | None:
         """The answer to train on: the first with a known place."""
         return next((answer for answer in self.answers or () if answer.is_placed), None)
 
@@ -104,7 +104,7 @@ class SpanExample:
 
 def read_questions(path: Path, faults: Faults) -> Iterator[SpanExample]:
     """The questions of a ``.json`` file or of a table; their faults are added to ``faults``."""
-    for example in _read_squad(path) if _is_json_object(path) else _read_table(path):
+    for example in _read_squad(path) if is_json_object(path) else _read_table(path):
         yield _repair(example, faults)
 
 
@@ -160,10 +160,11 @@ def _agree(sentence: str, count: int, split: str) -> str:
 
 def is_squad(path: Path) -> bool:
     """Whether a file is in SQuAD's format: JSON (plain or compressed), no list of records, with "paragraphs" early."""
-    return _is_json_object(path) and b'"paragraphs"' in _first_block(path)
+    return is_json_object(path) and b'"paragraphs"' in _first_block(path)
 
 
-def _is_json_object(path: Path) -> bool:
+def is_json_object(path: Path) -> bool:
+    """Whether a file is one JSON object, plain or compressed, and not a list of records."""
     return suffix_of(path) == ".json" and not _first_block(path).removeprefix(BOM_UTF8).lstrip().startswith(b"[")
 
 
@@ -194,14 +195,14 @@ def _repair(example: SpanExample, faults: Faults) -> SpanExample:
     return replace(example, answers=placed)
 
 
-def _place(answer: Answer, context: str) -> Answer:
+def _place(answer: GoldAnswer, context: str) -> GoldAnswer:
     """The answer where the file says, or else where its text occurs, if it occurs once."""
     text, start = answer
     if text.strip() and start >= 0 and context.startswith(text, start):
         return answer
     found = context.find(text) if text.strip() else _NOT_FOUND
     once = found != _NOT_FOUND and context.find(text, found + 1) == _NOT_FOUND
-    return Answer(text, found if once else _NOT_FOUND)
+    return GoldAnswer(text, found if once else _NOT_FOUND)
 
 
 def _read_squad(path: Path) -> Iterator[SpanExample]:
@@ -241,13 +242,13 @@ def _question(record: object, context: str, place: str) -> SpanExample:
     return SpanExample(str(id), question, context, answers, impossible=bool(record.get("is_impossible", False)))
 
 
-def _answer(record: object, place: str) -> Answer:
+def _answer(record: object, place: str) -> GoldAnswer:
     text, start = _text(record, "text", place), _field(record, "answer_start", place)
     if isinstance(start, float) and start.is_integer():  # as pandas writes a column in which one number is missing
         start = int(start)
     if not isinstance(start, int):
         raise data_error(f'{place}: "answer_start" is {start!r}, not a whole number.')
-    return Answer(text, start)
+    return GoldAnswer(text, start)
 
 
 def _field(record: object, name: str, place: str) -> object:
@@ -285,12 +286,12 @@ def _read_table(path: Path) -> Iterator[SpanExample]:
         if lists is not None:
             answers = tuple(_answers_of_datasets(lists, at_row(path, row.line)))
         elif (text := cells.get("answer")) is not None:
-            answers = (Answer(text, _offset(cells.get("answer_start", ""), path, row.line)),) if text else ()
+            answers = (GoldAnswer(text, _offset(cells.get("answer_start", ""), path, row.line)),) if text else ()
         id = cells.get("id") or str(row.line)
         yield SpanExample(id, cells["question"], cells["context"], answers, impossible=answers == ())
 
 
-def _answers_of_datasets(cell: str, place: str) -> Iterator[Answer]:
+def _answers_of_datasets(cell: str, place: str) -> Iterator[GoldAnswer]:
     """The answers in an object of two lists, ``text`` and ``answer_start``, or in a list of objects with both.
 
     No text is no answer.

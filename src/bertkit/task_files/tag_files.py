@@ -13,7 +13,7 @@ from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table
 from bertkit.storage.json_text import parse_json
 from bertkit.storage.locations import is_dataset
-from bertkit.task_files.columns import find_id
+from bertkit.task_files.columns import find_id, first_named
 from bertkit.task_files.conll_files import Sentence, has_tag_columns, is_tag, read_columns
 from bertkit.task_files.entity_spans import find_spans, find_texts, read_texts
 from bertkit.task_files.word_tables import find_word_columns, names_words, read_word_rows
@@ -62,6 +62,12 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
             )
 
 
+def open_sentence_rows(path: Path) -> Table | None:
+    """The table in a file of new input, if each of its rows is a sentence; None for words in columns or in rows."""
+    table = Table(path) if _is_table(path) else None
+    return None if table is None or find_word_columns(table) is not None else table
+
+
 def _read_texts(table: Table, *, tagged: bool) -> Iterator[Sentence]:
     """The texts of a table without lists of words, with their entities as spans of characters if they are tagged."""
     text, spans = find_texts(table), find_spans(table) if tagged else None
@@ -95,15 +101,14 @@ def _find_columns(table: Table) -> list[str]:
     """The columns of words and of tags, those of them that hold lists in the first row."""
     first = next(iter(table.sample(1)), [])
     lists = [name for name, cell in zip(table.columns, first, strict=False) if isinstance(cell, Structure)]
-    words = [name for name in _WORDS if name in lists]
-    tags = [name for name in _TAGS if name in lists]
-    return words[:1] + tags[:1] if words else []
+    words, tags = (first_named(known, lists) for known in (_WORDS, _TAGS))
+    return [words, *filter(None, (tags,))] if words else []
 
 
 def _read_list(cell: str, column: str, where: str) -> tuple[str, ...]:
     """The texts in a list; anything else in the cell is a data error."""
     values = parse_json(cell) if isinstance(cell, Structure) else None
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        advice = " Write the names of the tags, not their numbers." if column in _TAGS else ""
+        advice = " Write the names of the tags, not their numbers." if column.casefold() in _TAGS else ""
         raise data_error(f'{where}: "{column}" is {cell[:40]}, not a list of texts.{advice}')
     return tuple(values)

@@ -31,10 +31,12 @@ BaselineMethod = Callable[[Sequence[E], Sequence[E]], Sequence[P]]
 class AnswerColumns:
     """How a file shows predictions: the ``columns`` of a table, and which of them is the ``answer``.
 
-    ``kept`` are columns of the input, which follow. ``join`` makes one cell of an answer that is a list.
+    ``further`` are fields that a record may have beside them, and ``kept`` columns of the input. ``join`` makes one
+    cell of an answer that is a list.
     """
 
     columns: tuple[str, ...]
+    further: tuple[str, ...] = ("scores", "num_truncated")
     kept: tuple[str, ...] = ()
     answer: str = "label"
     join: Callable[[Sequence[str]], str] = " ".join

@@ -41,11 +41,11 @@ _FEWEST_FOR_THRESHOLD = 5
 _LONGEST_TEXT = 5_000
 """Characters of a text that are read."""
 
-Answer = TypeVar("Answer", bound=Hashable)
+A = TypeVar("A", bound=Hashable)
 E = TypeVar("E", bound=Example)
 
 
-def most_frequent(answers: Sequence[Answer]) -> Answer:
+def most_frequent(answers: Sequence[A]) -> A:
     """The most frequent of several answers; of equally frequent ones the first."""
     return Counter(answers).most_common(1)[0][0]
 

@@ -62,9 +62,14 @@ class ChoiceReader(RowReader[ChoiceExample]):
 
     def read(self, path: Path) -> Iterator[ChoiceExample]:
         """New input without labels: a table with the task's columns."""
-        table = Table(path, encoding=self.files.encoding)
-        for cells in read_choice_cells(table, self._columns_in(table), self._choices_in(table)):
+        table, columns = self.open_table(path)
+        for cells in read_choice_cells(table, columns, self._choices_in(table)):
             yield self._example(cells)
+
+    def open_table(self, path: Path) -> tuple[Table, Columns]:
+        """The table and its columns."""
+        table = Table(path, encoding=self.files.encoding)
+        return table, self._columns_in(table)
 
     def read_line(self, name: str, line: str) -> ChoiceExample:
         """A prompt and its choices, with tabs between them."""

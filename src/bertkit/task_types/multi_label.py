@@ -22,7 +22,7 @@ from bertkit.task_files.labels import SEPARATORS, check_labels, fold_label, read
 from bertkit.task_types.base import AnswerColumns, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, BEST_SINGLE, most_frequent, predict_labels
 from bertkit.task_types.class_weights import balance_labels, check_weights, list_weights, parse_weights
-from bertkit.task_types.text_reader import Answer, TextExample
+from bertkit.task_types.text_reader import TextExample, TextLabel
 from bertkit.task_types.text_task import (
     Prediction,
     TextTask,
@@ -87,7 +87,7 @@ class MultiLabelTask(TextTask):
         applying = {parse_class(name, self.labels, self.spellings, task=self.name, where=where) for name in names}
         return tuple(label for label in self.labels if label in applying)
 
-    def encode_label(self, label: Answer | None) -> dict[str, Label]:
+    def encode_label(self, label: TextLabel | None) -> dict[str, Label]:
         """(L,) 1 for the labels that apply."""
         cells = [IGNORE if label is None else int(name in _labels(label)) for name in self.labels]
         return {MultiLabelClassification.label: np.array(cells, dtype=np.int64)}
@@ -140,7 +140,7 @@ class MultiLabelTask(TextTask):
         """The labels as a cell of the files."""
         return write_labels(_labels(prediction.label), self.separator)
 
-    def score_answers(self, name: str, gold: Sequence[Answer], answers: Sequence[Answer]) -> float:
+    def score_answers(self, name: str, gold: Sequence[TextLabel], answers: Sequence[TextLabel]) -> float:
         """F1 over all labels, mean F1 of the labels, or the share of examples with all labels right."""
         return _SCORES[name](list(map(_labels, gold)), list(map(_labels, answers)))
 
@@ -160,7 +160,7 @@ class MultiLabelTask(TextTask):
         return tuple(label for label in self.labels if scores[label] >= self.thresholds.get(label, EVEN))
 
 
-def _labels(answer: Answer | None) -> tuple[str, ...]:
+def _labels(answer: TextLabel | None) -> tuple[str, ...]:
     assert isinstance(answer, tuple | list)
     return tuple(answer)
 

@@ -10,6 +10,7 @@ import numpy as np
 from bertkit.batch import IGNORE, Feature
 from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
 from bertkit.data.features import assemble, stack
+from bertkit.metrics.bootstrap import Statistic, resample_classes
 from bertkit.metrics.classification import accuracy
 from bertkit.nn.text_pooling import Pooling
 from bertkit.objectives.multiple_choice import MultipleChoice
@@ -119,6 +120,13 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
             confidence=probability,
             num_truncated=prediction.num_truncated,
         )
+
+    def resampling_statistic(
+        self, examples: Sequence[ChoiceExample], predictions: Sequence[Choice], scores: Sequence[str]
+    ) -> Statistic:
+        """The accuracy, for a whole matrix of resamples at a time."""
+        gold, answers = ([str(each.label) for each in side] for side in (examples, predictions))
+        return resample_classes(gold, answers, scores)
 
     def score(self, examples: Iterable[ChoiceExample], predictions: Iterable[Choice]) -> dict[str, float]:
         """``accuracy``; every example needs its label."""

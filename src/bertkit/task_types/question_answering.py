@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Self
 
 import numpy as np
 
 from bertkit.batch import Feature
 from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
-from bertkit.errors import data_error
+from bertkit.errors import data_error, usage_error
 from bertkit.metrics.squad import Rules, score_all, score_all_v2
 from bertkit.objectives.span_extraction import SpanExtraction
 from bertkit.ranges import FiniteFloat, Length, TaskLength
@@ -42,7 +43,11 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
     pipeline_tag = "question-answering"
     pipeline_method = "answer"
     score_names = ("f1", "exact_match", "exact")
-    answer_columns = AnswerColumns(columns=("id", "answer", "start", "end", "probability"), answer="answer")
+    answer_columns = AnswerColumns(
+        columns=("id", "answer", "start", "end", "probability"),
+        further=("null_odds", "n_best", "num_truncated"),
+        answer="answer",
+    )
 
     metric: str = "f1"
     max_length: TaskLength = 384
@@ -54,6 +59,12 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
     longest: Length = 30
     question_head: bool = False
     rules: Rules = "v1"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        exact = "exact" if self.rules == "v2" else "exact_match"  # as the two official programs name it
+        if self.metric not in ("f1", exact):
+            raise usage_error(f"metric is {self.metric}; the scores of {self.name} are f1, {exact}.")
 
     @property
     def reader(self) -> QuestionReader:
@@ -115,15 +126,7 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
         """A span near the words of the question; with ``null`` also the most frequent answer, which is often none."""
         if not self.null:
             return {OVERLAP: predict_by_overlap}
-        return {MOST_FREQUENT: _predict_most_frequent, OVERLAP: self._predict_by_overlap_or_none}
-
-    def _predict_by_overlap_or_none(
-        self, train: Sequence[SpanExample], dev: Sequence[SpanExample]
-    ) -> Sequence[SpanPrediction]:
-        """The span, or no answer by the threshold that is best on some examples of train."""
-        known = train[:_THRESHOLD_EXAMPLES]
-        task, _ = self.calibrate(known, predict_by_overlap(train, known))
-        return [task.decide(prediction) for prediction in predict_by_overlap(train, dev)]
+        return {MOST_FREQUENT: _predict_most_frequent, OVERLAP: partial(_predict_by_overlap_or_none, self)}
 
     def describe(self, example: SpanExample, prediction: SpanPrediction) -> AnswerRecord:
         """``id``, ``answer`` with its ``start`` and ``end``, ``probability``, ``null_odds``, and the ``n_best``."""
@@ -159,6 +162,15 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
         if longest < self.max_query:
             return f"Questions are cut to {longest} tokens, half of max_length: --set task.max_length={4 * longest}"
         return f"Questions are cut to {longest} tokens: --set task.max_query={2 * longest}"
+
+
+def _predict_by_overlap_or_none(
+    task: QuestionAnsweringTask, train: Sequence[SpanExample], dev: Sequence[SpanExample]
+) -> Sequence[SpanPrediction]:
+    """The span, or no answer by the threshold that is best on some examples of train."""
+    known = train[:_THRESHOLD_EXAMPLES]
+    task, _ = task.calibrate(known, predict_by_overlap(train, known))
+    return [task.decide(prediction) for prediction in predict_by_overlap(train, dev)]
 
 
 def _predict_most_frequent(train: Sequence[SpanExample], dev: Sequence[SpanExample]) -> list[SpanPrediction]:

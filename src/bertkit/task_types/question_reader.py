@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.errors import data_error
+from bertkit.formats.tables import Table
 from bertkit.storage.json_text import parse_json
 from bertkit.task_files.files import Columns
 from bertkit.task_files.squad_files import (
@@ -15,6 +16,7 @@ from bertkit.task_files.squad_files import (
     Faults,
     SpanExample,
     describe_faults,
+    is_json_object,
     make_ids_unique,
     read_questions,
 )
@@ -40,6 +42,10 @@ class QuestionReader(Reader[SpanExample]):
     def read(self, path: Path) -> Iterator[SpanExample]:
         """Questions of a ``.json`` file in SQuAD's format, or of a table with ``question`` and ``context``."""
         return make_ids_unique(read_questions(path, Faults()), Faults())
+
+    def open_table(self, path: Path) -> tuple[Table, Columns] | None:
+        """The table and its columns; None for a file in SQuAD's format."""
+        return None if is_json_object(path) else (Table(path), COLUMNS)
 
     def columns_of(self, path: Path) -> Columns:
         """The columns of every table of questions."""

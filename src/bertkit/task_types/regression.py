@@ -19,7 +19,7 @@ from bertkit.ranges import LARGEST_MAGNITUDE, FiniteFloat, Range, check_ranges
 from bertkit.task_files.labels import parse_number
 from bertkit.task_types.base import BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, predict_numbers
-from bertkit.task_types.text_reader import Answer, TextExample
+from bertkit.task_types.text_reader import TextExample, TextLabel
 from bertkit.task_types.text_task import (
     Prediction,
     TextTask,
@@ -96,7 +96,7 @@ class RegressionTask(TextTask):
         """The same task, whose model learns numbers in the origin and the unit of ``unit``."""
         return replace(self, numbers=replace(self.numbers, origin=unit.origin, unit=unit.unit))
 
-    def encode_label(self, label: Answer | None) -> dict[str, Label]:
+    def encode_label(self, label: TextLabel | None) -> dict[str, Label]:
         """The number on the scale that the model learns."""
         assert label is None or isinstance(label, int | float)
         if label is None:
@@ -124,7 +124,7 @@ class RegressionTask(TextTask):
         number = prediction.label if lowest is None else max(prediction.label, lowest)
         return f"{number if highest is None else min(number, highest):.3f}"
 
-    def score_answers(self, name: str, gold: Sequence[Answer], answers: Sequence[Answer]) -> float:
+    def score_answers(self, name: str, gold: Sequence[TextLabel], answers: Sequence[TextLabel]) -> float:
         """Pearson's or Spearman's correlation."""
         return _SCORES[name](as_numbers(gold), as_numbers(answers))
 

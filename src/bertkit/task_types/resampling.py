@@ -33,8 +33,8 @@ class Resampled(NamedTuple):
 def resample(task: FileTask[E, P], examples: Sequence[E], predictions: Sequence[P], *, seed: int = 0) -> Resampled:
     """The scores on all examples and on resamples, which depend on ``seed`` and the number of examples alone.
 
-    Scores of classes and numbers, and scores that are the mean over the examples, are computed for many resamples at
-    once. Any other is computed by ``task.score`` on one resample at a time, and on fewer of them for large data.
+    Scores of classes, numbers and entities, and scores that are the mean over examples, are computed for many resamples
+    at once. Any other is computed by ``task.score`` on one resample at a time, and on fewer of them for large data.
     """
     scores = task.score(examples, predictions)
     statistic = _find_statistic(task, examples, predictions, scores)
@@ -52,10 +52,11 @@ def _find_statistic(
     if (statistic := task.resampling_statistic(examples, predictions, names)) is not None:
         return statistic
     own = [task.score([example], [prediction]) for example, prediction in zip(examples, predictions, strict=True)]
-    if any(set(each) != set(names) for each in own):
-        return None
-    values = np.array([[each[name] for name in names] for each in own], dtype=np.float64)
-    return resample_means(values) if np.allclose(values.mean(axis=0), list(scores.values()), atol=1e-9) else None
+    # SQuAD 2.0 has scores of the questions without an answer: other questions have none.
+    values = np.array([[each.get(name, UNDEFINED) for name in names] for each in own], dtype=np.float64)
+    means = resample_means(values)
+    everything = means(np.arange(len(examples))[None])
+    return means if np.allclose(everything, list(scores.values()), rtol=0, atol=1e-9) else None
 
 
 def _score_by_task(

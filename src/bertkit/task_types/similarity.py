@@ -22,7 +22,7 @@ from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, chec
 from bertkit.task_types.baselines import predict_cosines
 from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.regression import Numbers, RegressionTask, read_number
-from bertkit.task_types.text_reader import Answer, TextExample, TextReader
+from bertkit.task_types.text_reader import TextExample, TextLabel, TextReader
 from bertkit.task_types.text_task import Prediction, as_numbers, count_truncated, prediction_record, predictions_of
 
 TFIDF_COSINE = "TF-IDF cosine"
@@ -149,7 +149,7 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
         gold = as_numbers([example.label for example in examples])
         return resample_numbers(gold, as_numbers([prediction.label for prediction in predictions]), scores)
 
-    def _scale(self, label: Answer | None) -> float | None:
+    def _scale(self, label: TextLabel | None) -> float | None:
         """A gold score as a cosine; None if it is not known."""
         if label is None:
             return None

@@ -22,12 +22,14 @@ from bertkit.task_types.windows import assign_windows, window_starts
 class TagEncoder:
     """Features of at most ``max_length`` tokens with the index of each tag in ``labels``.
 
-    ``target`` is the name of the label that the head reads. With ``marks_word_starts`` a feature also says which
-    tokens begin a word, which heads need that see one state per word.
+    With ``context`` a sentence that leaves room has words of its document around it. ``target`` is the name of the
+    label that the head reads. With ``marks_word_starts`` a feature also says which tokens begin a word, which heads
+    need that see one state per word.
     """
 
     labels: tuple[str, ...]
     max_length: int
+    context: bool
     target: str
     marks_word_starts: bool
 
@@ -45,8 +47,8 @@ class TagEncoder:
             start += len(word)
         length = self.max_length - 2
         if len(ids) <= length:
-            before, after = _tokens_around(example, length - len(ids), tokenizer)
-            return [self._feature(tokenizer, ids, offsets, labels, before, after)]
+            around = _tokens_around(example, length - len(ids), tokenizer) if self.context else ()
+            return [self._feature(tokenizer, ids, offsets, labels, *around)]
         step = max(1, length // 2)
         owner = assign_windows(len(ids), length, step)
         features = []
@@ -82,7 +84,8 @@ def tokenize_words(words: Iterable[str], tokenizer: Tokenizer) -> list[list[Toke
 
 def _tokens_around(example: TagExample, length: int, tokenizer: Tokenizer) -> tuple[list[Token], list[Token]]:
     """Tokens before and after the sentence, equally many where ``length`` does not suffice for all."""
-    before = [token for word in tokenize_words(example.before, tokenizer) for token in word]
-    after = [token for word in tokenize_words(example.after, tokenizer) for token in word]
+    before, after = (
+        [token for word in tokenize_words(words, tokenizer) for token in word] for words in example.around(length)
+    )
     left = min(len(before), max(length // 2, length - len(after)))
     return before[len(before) - left :], after[: length - left]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -12,34 +12,42 @@ from typing import ClassVar
 from bertkit.errors import data_error, did_you_mean
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_row, open_lines
+from bertkit.formats.tables import Table
 from bertkit.metrics.entities import SCHEMES, convert
+from bertkit.task_files.columns import find_id
 from bertkit.task_files.conll_files import COLUMNS, Sentence
 from bertkit.task_files.entity_spans import split_words
 from bertkit.task_files.files import Columns
-from bertkit.task_files.tag_files import read_sentences
+from bertkit.task_files.tag_files import open_sentence_rows, read_sentences
 from bertkit.task_types.held_out import describe_overlap, hold_out
 from bertkit.task_types.reader import Reader
 
 
 @dataclass(frozen=True)
 class TagExample:
-    """A sentence; ``label`` has its tags in IOB2, None if unknown. ``before`` and ``after`` are the words around it.
+    """A sentence; ``label`` has its tags in IOB2, None if unknown.
 
-    ``source`` is the text that the words were split from; without one they have spaces between them.
+    ``source`` is the text that the words were split from; without one they have spaces between them. ``document`` has
+    the words of all sentences of its document, and the sentence begins at ``start``; it is empty if none is known.
     """
 
     id: str
     words: tuple[str, ...]
     label: tuple[str, ...] | None = None
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
     source: str | None = None
+    document: tuple[str, ...] = field(default=(), repr=False)
+    start: int = 0
     second: ClassVar[None] = None
 
     @property
     def first(self) -> str:
         """The text of the sentence."""
         return " ".join(self.words) if self.source is None else self.source
+
+    def around(self, most: int) -> tuple[Sequence[str], Sequence[str]]:
+        """The words of the document before the sentence and after it, at most ``most`` each."""
+        end = self.start + len(self.words)
+        return self.document[max(0, self.start - most) : self.start], self.document[end : end + most]
 
     @cached_property
     def places(self) -> list[tuple[int, int]]:
@@ -54,10 +62,9 @@ class TagExample:
 
 @dataclass(frozen=True, kw_only=True)
 class TagReader(Reader[TagExample]):
-    """Reads tags that are among ``labels``; an example has up to ``context`` words before and after it."""
+    """Reads tags that are among ``labels``."""
 
     labels: tuple[str, ...]
-    context: int
 
     def rows(self, split: str) -> Iterator[TagExample]:
         """Every sentence in the files of a split."""
@@ -74,6 +81,11 @@ class TagReader(Reader[TagExample]):
             for number, line in enumerate(lines, start=1):
                 yield self.read_line(str(number), line.rstrip("\r\n"))
 
+    def open_table(self, path: Path) -> tuple[Table, Columns] | None:
+        """A table with a sentence in each row; None for a word in each row or line, and for the lines of a ``.txt``."""
+        table = None if suffix_of(path) == ".txt" else open_sentence_rows(path)
+        return None if table is None else (table, Columns(first="", id=find_id(table.columns)))
+
     def read_line(self, name: str, line: str) -> TagExample:
         """A text, split into words at spaces and around punctuation."""
         return TagExample(name, split_words(line), source=line)
@@ -84,16 +96,19 @@ class TagReader(Reader[TagExample]):
 
     def split_train(self) -> tuple[list[TagExample], list[TagExample]]:
         """(train, dev): the sentences that are held out are chosen by the hash of their text."""
-        return hold_out(self.labelled("train"), self.heldout)
+        return self._hold_out(self.labelled("train"))
 
     def notes(self) -> list[str]:
         """Ill-formed tags, words that give no token, what is held out, and texts that train and dev share."""
         found = {split: self.labelled(split) for split in ("train", "dev") if split in self.files.splits}
         notes = [note for split in found for note in self._describe_faults(split)]
         if self.heldout:
-            held = len(hold_out(found["train"], self.heldout)[1])
+            held = len(self._hold_out(found["train"])[1])
             notes.append(f"no dev file: {held:,} of {len(found['train']):,} sentences are held out as dev")
         return notes + describe_overlap(found.get("train", []), found.get("dev", []))
+
+    def _hold_out(self, examples: Sequence[TagExample]) -> tuple[list[TagExample], list[TagExample]]:
+        return hold_out(examples, self.heldout, by_class=False)
 
     def _describe_faults(self, split: str) -> list[str]:
         paths = self.files.paths(self.name, split)
@@ -107,20 +122,14 @@ class TagReader(Reader[TagExample]):
 
     def _read(self, path: Path, *, tagged: bool) -> Iterator[TagExample]:
         for _, members in groupby(read_sentences(path, tagged=tagged), key=lambda sentence: sentence.document):
-            document = list(members)
-            words = [word for sentence in document for word in sentence.words]
+            sentences = list(members)
+            document = tuple(word for sentence in sentences for word in sentence.words)
             start = 0
-            for sentence in document:
-                end = start + len(sentence.words)
-                yield TagExample(
-                    sentence.id or str(sentence.lines[0]),
-                    sentence.words,
-                    self._tags(sentence, path) if tagged else None,
-                    tuple(words[max(0, start - self.context) : start]),
-                    tuple(words[end : end + self.context]),
-                    sentence.source,
-                )
-                start = end
+            for sentence in sentences:
+                name = sentence.id or str(sentence.lines[0])
+                tags = self._tags(sentence, path) if tagged else None
+                yield TagExample(name, sentence.words, tags, sentence.source, document, start)
+                start += len(sentence.words)
 
     def _tags(self, sentence: Sentence, path: Path) -> tuple[str, ...]:
         tags = tuple(convert(sentence.tags, "iob2"))

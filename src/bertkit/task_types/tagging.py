@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from bertkit.batch import Feature
 from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
 from bertkit.encoder_types import WordEncoder
 from bertkit.errors import data_error, did_you_mean, usage_error
+from bertkit.metrics.bootstrap import Statistic, resample_entities
 from bertkit.metrics.classification import ClassScore
 from bertkit.metrics.entities import find_entities, score_entities
 from bertkit.nn.mixture import MIXTURES, LayerMixture
@@ -23,6 +24,7 @@ from bertkit.results import Result
 from bertkit.task_files.labels import check_labels
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod, FileTask
 from bertkit.task_types.baselines import most_frequent
+from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.probabilities import softmax
 from bertkit.task_types.tag_encoder import TagEncoder
 from bertkit.task_types.tag_reader import TagExample, TagReader
@@ -76,7 +78,7 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
     pipeline_tag = "token-classification"
     pipeline_method = "tag"
     score_names = ("f1", "precision", "recall")
-    answer_columns = AnswerColumns(columns=("id", "words", "tags"), answer="tags")
+    answer_columns = AnswerColumns(columns=("id", "words", "tags"), further=("entities", "unread"), answer="tags")
 
     metric: str = "f1"
     context: bool = False
@@ -100,7 +102,6 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
             files=self.files,
             heldout=self.heldout,
             labels=self.labels,
-            context=self.max_length if self.context else 0,
         )
 
     @property
@@ -109,6 +110,7 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
         return TagEncoder(
             labels=self.labels,
             max_length=self.max_length,
+            context=self.context,
             target=self._head.label,
             marks_word_starts=self._head is not TokenClassification,
         )
@@ -172,6 +174,16 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
         """``f1``, ``precision`` and ``recall`` of entities."""
         overall, _ = score_entities(_gold_tags(examples), [prediction.label for prediction in predictions])
         return {"f1": overall.f1, "precision": overall.precision, "recall": overall.recall}
+
+    def resampling_statistic(
+        self, examples: Sequence[TagExample], predictions: Sequence[TagPrediction], scores: Sequence[str]
+    ) -> Statistic:
+        """The scores from counts of entities, for a whole matrix of resamples at a time."""
+        return resample_entities(list(_gold_tags(examples)), [each.label for each in predictions], scores)
+
+    def report(self, example: TagExample, prediction: TagPrediction) -> ExampleReport:
+        """The sentence alone, without its document."""
+        return replace(super().report(example, prediction), text=example.first)
 
     def score_parts(self, examples: Iterable[TagExample], predictions: Iterable[TagPrediction]) -> list[ClassScore]:
         """Precision, recall and F1 of each type of entity."""

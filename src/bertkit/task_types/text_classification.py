@@ -18,7 +18,7 @@ from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_classes
 from bertkit.task_types.class_weights import balance_classes, check_weights, list_weights, parse_weights
 from bertkit.task_types.probabilities import softmax
-from bertkit.task_types.text_reader import Answer, TextExample
+from bertkit.task_types.text_reader import TextExample, TextLabel
 from bertkit.task_types.text_task import (
     Prediction,
     TextTask,
@@ -77,7 +77,7 @@ class TextClassificationTask(TextTask):
             cell = fold_label(cell, self.labels)
         return parse_class(cell, self.labels, self.spellings, task=self.name, where=where)
 
-    def encode_label(self, label: Answer | None) -> dict[str, Label]:
+    def encode_label(self, label: TextLabel | None) -> dict[str, Label]:
         """The index of the class."""
         return {SequenceClassification.label: IGNORE if label is None else self.labels.index(str(label))}
 
@@ -106,7 +106,7 @@ class TextClassificationTask(TextTask):
         label = str(prediction.label)
         return self.spellings[self.labels.index(label)] if self.spellings else label
 
-    def score_answers(self, name: str, gold: Sequence[Answer], answers: Sequence[Answer]) -> float:
+    def score_answers(self, name: str, gold: Sequence[TextLabel], answers: Sequence[TextLabel]) -> float:
         """Accuracy, F1 of the second label, macro F1 or Matthews' correlation."""
         classes, predicted = list(map(str, gold)), list(map(str, answers))
         if name == "f1":

@@ -15,7 +15,7 @@ from bertkit.task_files.files import Cells, Columns, read_cells
 from bertkit.task_types.held_out import describe_repeated_ids
 from bertkit.task_types.reader import RowReader
 
-Answer = str | float | tuple[str, ...]
+TextLabel = str | float | tuple[str, ...]
 """A class, a number, or the labels that apply."""
 
 
@@ -26,7 +26,7 @@ class TextExample:
     id: str
     first: str
     second: str | None = None
-    label: Answer | None = None
+    label: TextLabel | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +37,8 @@ class TextReader(RowReader[TextExample]):
     """
 
     pair: bool
-    read_label: Callable[[str, str], Answer]
-    unlabelled: Answer | None = None
+    read_label: Callable[[str, str], TextLabel]
+    unlabelled: TextLabel | None = None
 
     def rows(self, split: str) -> Iterator[TextExample]:
         """Every row of the files of a split, with a label or without."""

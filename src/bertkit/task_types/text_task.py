@@ -26,7 +26,7 @@ from bertkit.task_types.base import (
     refuse_unlabelled,
 )
 from bertkit.task_types.baselines import most_frequent
-from bertkit.task_types.text_reader import Answer, TextExample, TextReader
+from bertkit.task_types.text_reader import TextExample, TextLabel, TextReader
 
 _LABELS_IN_AN_ERROR = 12
 
@@ -45,7 +45,7 @@ class Prediction(Result):
     ``num_truncated`` counts the tokens at the end of the text that the model has not read.
     """
 
-    label: Answer
+    label: TextLabel
     scores: Mapping[str, float] = field(default_factory=dict)
     num_truncated: int = 0
 
@@ -81,7 +81,7 @@ class TextTask(FileTask[TextExample, Prediction]):
         if self.both_orders and not self.pair:
             raise usage_error(f"both_orders is for pairs of texts; an example of {self.name} is one text.")
         if self.both_orders and self.stride:
-            raise usage_error(f"both_orders and stride cannot be combined: {self.name} is read in windows.")
+            raise usage_error("both_orders and stride cannot be combined: leave out one of them.")
         if self.stride > max(self.widest_stride, 0):
             raise usage_error(
                 f"stride is {self.stride}, but a window of {self.max_length} tokens holds {self.widest_stride} of the "
@@ -104,19 +104,19 @@ class TextTask(FileTask[TextExample, Prediction]):
         return {"pooling": self.pooling, "pair_head": self.pair_head}
 
     @abstractmethod
-    def read_label(self, cell: str, where: str) -> Answer:
+    def read_label(self, cell: str, where: str) -> TextLabel:
         """The gold answer in a cell of the files; ``where`` is its place, for errors."""
 
     @abstractmethod
-    def encode_label(self, label: Answer | None) -> dict[str, Label]:
+    def encode_label(self, label: TextLabel | None) -> dict[str, Label]:
         """The label of a feature, by the name of the loss that reads it; IGNORE for None."""
 
-    @abstractmethod
     def spell(self, prediction: Prediction) -> str:
         """The prediction as a cell of the task's files."""
+        return str(prediction.label)
 
     @abstractmethod
-    def score_answers(self, name: str, gold: Sequence[Answer], answers: Sequence[Answer]) -> float:
+    def score_answers(self, name: str, gold: Sequence[TextLabel], answers: Sequence[TextLabel]) -> float:
         """The score ``name``."""
 
     @property
@@ -162,6 +162,8 @@ class TextTask(FileTask[TextExample, Prediction]):
         """How a text that is too long can be read to its end."""
         if self.stride:
             return f"Longer windows: --set task.max_length={2 * self.max_length}"
+        if self.both_orders:
+            return super().advise_on_truncation()
         return f"Read them whole: --set task.stride={min(self.max_length // 2, self.widest_stride)}"
 
     def describe(self, example: TextExample, prediction: Prediction) -> AnswerRecord:
@@ -175,13 +177,13 @@ def predict_most_frequent(train: Sequence[TextExample], dev: Sequence[TextExampl
 
 
 def predictions_of(
-    method: Callable[[Sequence[TextExample], Sequence[TextExample]], Sequence[Answer]],
+    method: Callable[[Sequence[TextExample], Sequence[TextExample]], Sequence[TextLabel]],
 ) -> BaselineMethod[TextExample, Prediction]:
     """A method that gives answers as one that gives predictions."""
     return lambda train, dev: [Prediction(answer) for answer in method(train, dev)]
 
 
-def as_numbers(answers: Sequence[Answer | None]) -> list[float]:
+def as_numbers(answers: Sequence[TextLabel | None]) -> list[float]:
     """The answers that are numbers."""
     return [float(answer) for answer in answers if isinstance(answer, int | float)]
 

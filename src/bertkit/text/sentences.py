@@ -1,10 +1,11 @@
 """Sentences of English and Korean text, by rules.
 
-A sentence ends at ``. ! ?`` or an ellipsis, including closing quotes and brackets, if white space follows and then
-anything but a lower-case letter; always at ``。！？``; at the Korean endings ``다. 요. 죠. 까.`` even without a space
-after them; and at a blank line. A single line break counts as white space. A full stop after an abbreviation,
-an initial or a numbering may not end a sentence. Only white space is lost. No sentence is longer than ``LONGEST``:
-a longer one is split at a space, or between characters where there is none. Time is linear in the length of the text.
+A sentence ends at ``. ! ?`` or an ellipsis, including closing quotes and brackets, if white space follows and then a
+digit or a letter that is not lower case, possibly after a dash or an opening quote or bracket; always at ``。！？``; at
+the Korean endings ``다. 요. 죠. 까.`` even without a space after them; and at a blank line. A single line break counts
+as white space. A full stop after an abbreviation, an initial or a numbering may not end a sentence. Only white space is
+lost. No sentence is longer than ``LONGEST``: a longer one is split at a space, or between characters where there is
+none. Time is linear in the length of the text.
 """
 
 from __future__ import annotations

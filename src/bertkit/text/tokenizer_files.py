@@ -30,7 +30,8 @@ FILES = (TOKENIZER, CONFIG, "vocab.txt", "vocab.json", "merges.txt")
 """Every file that a tokenizer may write into its folder."""
 
 CHECKSUMS = "checksums.json"
-_SEALS = (CHECKSUMS, "bertkit.json")
+_RECORDS = (CHECKSUMS, "bertkit.json")
+"""Files that may have the checksums of a tokenizer's files."""
 
 
 class ModelDescription(TypedDict, total=False):
@@ -100,9 +101,9 @@ def write_tokenizer(folder: Path, save: Callable[[Path], object]) -> None:
 
 def check_tokenizer(folder: Path) -> None:
     """Raise a data error if a tokenizer file in ``folder`` is not as it was written; without checksums, do nothing."""
-    for seal in (folder / name for name in _SEALS):
-        if seal.is_file():
-            record = read_checked(seal)
+    for file in (folder / name for name in _RECORDS):
+        if file.is_file():
+            record = read_checked(file)
             if not isinstance(record.get("files"), dict):
-                raise data_error(f"{seal} is damaged: it names no files.")
-            check_files(seal, record, FILES)
+                raise data_error(f"{file} is damaged: it names no files.")
+            check_files(file, record, FILES)

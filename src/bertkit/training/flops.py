@@ -40,7 +40,7 @@ def count_flops(model: Model, batch: Batch) -> int:
 def peak_flops(device: torch.device, precision: Precision) -> float | None:
     """FLOP/s that matrix products in ``precision`` can reach; None if unknown.
 
-    On a CPU this is the speed of one large product, measured once per process in about 0.3 s; on a GPU the number of
+    On a CPU this is the speed of one large product, measured once per process; on a GPU the number of
     its data sheet, which is listed here for bfloat16 only.
     """
     if device.type == "cpu":

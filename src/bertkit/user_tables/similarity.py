@@ -28,12 +28,12 @@ def guess_similarity(files: UserFiles, given: Given) -> Guess:
         own = columns if table is files.table else _columns_of_split(table, columns, given.label)
         splits[split] = replace(split_of(paths, own), may_lack_labels=True)
     made = files.read_tables(splits)
-    ranked = "dev" in splits and splits["dev"].columns.label is not None
+    scored = next((name for name in ("train", "dev") if name in splits and splits[name].columns.label), None)
     task = SimilarityTask(
         name=files.name,
-        metric="spearman" if columns.label is not None or ranked else "roc_auc",
+        metric="roc_auc" if scored is None else "spearman",
         training="pairs" if columns.label is None else "scores",
-        numbers=_scale(made, files.name) if columns.label is not None else Numbers(),
+        numbers=Numbers() if scored is None else _scale(made, files.name, scored),
         files=made,
         max_length=files.max_length,
         heldout=files.heldout,
@@ -67,10 +67,10 @@ def _columns_of(table: Table, text: str | None, pair: str | None, label: str | N
     return Columns(first=found.first, second=found.second, id=found.id, label=label or label_by_name(free))
 
 
-def _scale(files: TaskFiles, name: str) -> Numbers:
-    """The scale on which the scores of train are from 0 to 1."""
+def _scale(files: TaskFiles, name: str, split: str) -> Numbers:
+    """The scale on which the scores of a split are from 0 to 1."""
     values = []
-    for cells in files.read(name, "train"):
+    for cells in files.read(name, split):
         if cells.label:
             if not are_numbers([cells.label]):
                 raise data_error(f'{at_row(cells.path, cells.line)}: "{cells.label}" is not a number. Fix the row.')
