@@ -9,6 +9,9 @@ JOB_FAILED = 1
 WRONG_USAGE = 2
 BAD_DATA = 3
 
+SAME_COMMAND = "Continue with the same command."
+"""The end of what a job says that was interrupted; on the command line the command follows."""
+
 _SHOWN_NAMES = 40
 
 

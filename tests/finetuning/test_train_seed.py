@@ -124,6 +124,6 @@ def test_a_signal_in_the_last_step_of_a_seed_keeps_the_seed(
             yield step
 
     monkeypatch.setattr(train_seed, "fit", fit_with_a_signal)
-    with pytest.raises(Interrupted, match="stopped in seed 1; 1 finished seed is kept"):
+    with pytest.raises(Interrupted, match="stopped before seed 1"):
         bertkit.finetune(table, model=model, output=tmp_path / "run", seeds=2, **QUICK)
     assert [result.seed for result in read_seeds(RunFolder(tmp_path / "run"))] == [0]

@@ -14,7 +14,7 @@ import cyclopts
 
 from bertkit.cli.usage import explain_missing
 from bertkit.cli.verbosity import Verbosity
-from bertkit.errors import did_you_mean, usage_error
+from bertkit.errors import SAME_COMMAND, did_you_mean, usage_error
 from bertkit.options.command import spell_command, spell_verb
 from bertkit.options.description import Option, describe, list_options
 from bertkit.options.help import GROUPS, group_of, group_of_switch
@@ -26,9 +26,6 @@ SWITCHES = {
     "origin": "Show where each value came from: the default, a line of a file, or the command line.",
 }
 """The help of the options that only the command line has."""
-
-_SAME_COMMAND = "Continue with the same command."
-"""What jobs say that are interrupted."""
 
 _PANELS = {name: cyclopts.Group(name, sort_key=place) for place, name in enumerate(GROUPS)}
 """The panels of the help, one for each group of options."""
@@ -72,8 +69,8 @@ def make_command(verb: Callable[..., None]) -> Callable[..., None]:
 
 def _add_command(stopped: str, command: str) -> str:
     """What an interrupted job says, with the command that continues it."""
-    said = stopped.removesuffix(_SAME_COMMAND).strip() or "interrupted."
-    return f"{said} {_SAME_COMMAND.removesuffix('.')}: {command}"
+    said = stopped.removesuffix(SAME_COMMAND).strip() or "interrupted."
+    return f"{said} {SAME_COMMAND.removesuffix('.')}: {command}"
 
 
 def _as_plain_text(description: str) -> str:

@@ -43,8 +43,8 @@ def finetune(
     """Fine-tune ``run.model`` with every seed into ``run.output``; seeds that an earlier start finished are kept.
 
     ``origins`` say where each setting came from, for the record. ``model`` is the folder of ``run.model`` if it is
-    open already. Raises Interrupted on Ctrl-C or SIGTERM; the same command then continues with the seed that was
-    interrupted.
+    open already. Raises Interrupted on Ctrl-C or SIGTERM; the same command then continues after the step that was
+    its last.
     """
     model = model or ModelFolder.open(run.model)
     check_lengths(run, model)

@@ -3,65 +3,34 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from bertkit import config
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.contracts import LayerStack, Penalized
 from bertkit.data.batches import batches_in_epoch
-from bertkit.errors import count_of, usage_error, verb_of
+from bertkit.errors import SAME_COMMAND, DivergenceError, usage_error
 from bertkit.finetuning.activations import cache_activations
 from bertkit.finetuning.data import FinetuningData
 from bertkit.finetuning.distillation import add_teacher
+from bertkit.finetuning.epoch_selection import DevScores, EpochSelection
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import SeedResult, is_new_best, read_seeds, write_seed
 from bertkit.finetuning.starting_point import add_language_model, build_finetuning_model
+from bertkit.finetuning.unfinished_seed import Effort, UnfinishedSeed
 from bertkit.finetuning.units import in_files_unit
 from bertkit.inference.predict import predict, stream
 from bertkit.machine.device import default_device
 from bertkit.machine.interrupts import Interrupted, Interrupts
 from bertkit.machine.precision import Precision, choose_precision
-from bertkit.metrics.classification import ClassScore
 from bertkit.model import Model
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder
-from bertkit.scores import format_scores, rank_score
+from bertkit.scores import format_scores
 from bertkit.task_types import FileTask
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.optimizer import build_optimizer
-
-
-class _DevScores(NamedTuple):
-    """The task with its thresholds calibrated on dev, and the scores there."""
-
-    task: FileTask
-    scores: dict[str, float]
-    parts: list[ClassScore]
-
-
-class _EpochSelection:
-    """The dev scores of every epoch, and the weights after the best one (of equal epochs the last)."""
-
-    def __init__(self, task: FileTask) -> None:
-        self.epochs: list[dict[str, float]] = []
-        self.best_epoch = 0
-        self.best = _DevScores(task, {}, [])
-        self._weights: dict[str, Tensor] = {}
-
-    def add(self, found: _DevScores, model: Model) -> None:
-        """Note the scores of the next epoch, and copy the weights if it is the best so far."""
-        metric = found.task.metric
-        self.epochs.append(found.scores)
-        if rank_score(found.scores[metric]) >= max(rank_score(scores[metric]) for scores in self.epochs):
-            self.best, self.best_epoch = found, len(self.epochs)
-            self._weights = {name: value.clone() for name, value in model.state_dict().items()}
-
-    def restore(self, model: Model) -> None:
-        """Set ``model`` back to the weights of the best epoch."""
-        model.load_state_dict(self._weights)
 
 
 def train_seed(
@@ -69,61 +38,79 @@ def train_seed(
 ) -> SeedResult:
     """Train with ``seed`` and save the result, and the model if no earlier seed is better.
 
-    Raises Interrupted after Ctrl-C or SIGTERM, before the next step; nothing of this seed is kept then. A seed in its
-    last step is finished.
+    What an interrupted start has saved of this seed is continued. Raises Interrupted after Ctrl-C or SIGTERM, when the
+    state after the current step is saved. A seed in its last step is finished.
     """
-    begin = time.monotonic()
     run = data.run
-    _stop_if_requested(interrupts, run, seed)
-    folder.delete_records(lambda record: record.get("seed") == seed)  # left by an earlier start that was interrupted
+    if interrupts.requested:
+        raise Interrupted(interrupts.requested, f"stopped before seed {seed}. {SAME_COMMAND}")
     torch.manual_seed(seed)
     model = build_finetuning_model(run, data.model_folder).to(default_device())
     # The frozen encoder is run once per row: every later epoch and seed looks its activations up.
     predictor = cache_activations(model, data.activations) if model.frozen else model
     trained = add_language_model(predictor, run.lm_loss_weight) if run.lm_loss_weight else predictor
     trained = add_teacher(predictor, run) if run.teacher is not None else trained
+    unfinished = UnfinishedSeed(folder, seed)
+    try:
+        selection, effort = _train(data, seed, predictor, trained, folder, unfinished, interrupts, progress)
+    except DivergenceError:
+        unfinished.delete()  # it would diverge again
+        raise
+    best = selection.restore(trained)
+    result = SeedResult(
+        seed=seed,
+        epochs=selection.epochs,
+        best_epoch=selection.best_epoch,
+        scores=best.scores | _score_extra_dev(data, predictor, best.task),
+        seconds=effort.seconds,
+        examples_per_second=effort.examples / effort.step_seconds,
+        parts=best.parts,
+    )
+    progress.say(f"seed {seed}: {format_scores(result.scores)} (epoch {result.best_epoch} of {run.epochs})")
+    _save(data, model, best.task, folder, result)
+    unfinished.delete()
+    return result
+
+
+def _train(
+    data: FinetuningData,
+    seed: int,
+    predictor: Model,
+    trained: Model,
+    folder: RunFolder,
+    unfinished: UnfinishedSeed,
+    interrupts: Interrupts,
+    progress: Progress,
+) -> tuple[EpochSelection, Effort]:
+    """Train to the last step, and score dev with ``predictor`` after every epoch."""
+    run = data.run
     per_epoch = batches_in_epoch(data.train, run.batch_size)
     steps = per_epoch * run.epochs
     plan = _plan(run, seed, steps=steps)
+    state, selection = _build_state(trained, run, plan.precision), EpochSelection()
+    effort = unfinished.restore(state, selection, run.task)
+    begin = time.monotonic() - effort.seconds
+    if state.step:
+        progress.say(f"seed {seed} continues after step {state.step:,} of {steps:,}")
     progress.start(f"seed {seed}", steps, "step")
-    selection = _EpochSelection(run.task)
-    training_seconds, trained_examples = 0.0, 0
-    for step in fit(_build_state(trained, run, plan.precision), data.train, plan):
-        training_seconds += step.seconds
-        trained_examples += step.examples
+    for step in fit(state, data.train, plan):
+        effort.step_seconds += step.seconds
+        effort.examples += step.examples
         progress.advance(step.step, loss=step.loss, **{"examples/s": step.examples / step.seconds})
         folder.log({"kind": "train", "seed": seed, "step": step.step, "lr": step.lr, **step.losses})
         if step.step % per_epoch == 0:
             found = _score_dev(data, predictor, progress)
             folder.log({"kind": "dev", "seed": seed, "step": step.step, **found.scores})
             selection.add(found, trained)
-        if interrupts.requested and step.step < steps:
-            progress.finish()
-            _stop_if_requested(interrupts, run, seed)
+        effort.seconds = time.monotonic() - begin
+        if step.step < steps and (interrupts.requested or unfinished.is_due):
+            unfinished.save(state, selection, effort)
+            if interrupts.requested:
+                progress.finish()
+                where = f"in seed {seed} after step {step.step:,} of {steps:,}, which is saved"
+                raise Interrupted(interrupts.requested, f"stopped {where}. {SAME_COMMAND}")
     progress.finish()
-    selection.restore(trained)
-    best = selection.best
-    result = SeedResult(
-        seed=seed,
-        epochs=selection.epochs,
-        best_epoch=selection.best_epoch,
-        scores=best.scores | _score_extra_dev(data, predictor, best.task),
-        seconds=time.monotonic() - begin,
-        examples_per_second=trained_examples / training_seconds,
-        parts=best.parts,
-    )
-    progress.say(f"seed {seed}: {format_scores(result.scores)} (epoch {result.best_epoch} of {run.epochs})")
-    _save(data, model, best.task, folder, result)
-    return result
-
-
-def _stop_if_requested(interrupts: Interrupts, run: FinetuneRun, seed: int) -> None:
-    """Raise Interrupted if a signal has arrived."""
-    if interrupts.requested:
-        finished = seed - run.first_seed
-        kept = f"{count_of(finished, 'finished seed')} {verb_of(finished, 'is', 'are')} kept"
-        message = f"stopped in seed {seed}; {kept}. Continue with the same command."
-        raise Interrupted(interrupts.requested, message)
+    return selection, effort
 
 
 def _plan(run: FinetuneRun, seed: int, *, steps: int) -> Plan:
@@ -157,10 +144,11 @@ def layer_lr_scales(model: Model, decay: float) -> dict[str, float]:
     return {f"encoder.{name}": decay ** (top - encoder.depth(name)) for name, _ in encoder.named_parameters()}
 
 
-def _score_dev(data: FinetuningData, model: Model, progress: Progress) -> _DevScores:
+def _score_dev(data: FinetuningData, model: Model, progress: Progress) -> DevScores:
     predicted = stream(model, data.run.task, data.dev, data.tokenizer)
     task, predictions = data.run.task.calibrate(data.dev, list(progress.watch("dev", predicted, len(data.dev))))
-    return _DevScores(task, task.score(data.dev, predictions), task.score_parts(data.dev, predictions))
+    scores, parts = task.score(data.dev, predictions), task.score_parts(data.dev, predictions)
+    return DevScores(task=task, scores=scores, parts=parts)
 
 
 def _score_extra_dev(data: FinetuningData, model: Model, task: FileTask) -> dict[str, float]:

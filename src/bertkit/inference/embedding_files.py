@@ -20,7 +20,7 @@ from typing import IO
 import numpy as np
 
 from bertkit import config
-from bertkit.errors import count_of, data_error, usage_error
+from bertkit.errors import SAME_COMMAND, count_of, data_error, usage_error
 from bertkit.inference.embedding import EmbeddingSettings
 from bertkit.inference.embedding_store import (
     COLUMN,
@@ -121,7 +121,7 @@ def _write_vectors(
                 done += len(vectors)
                 report(done)
                 if interrupts.requested and done < record.rows:
-                    stopped = f"stopped after {count_of(done, 'row')}. Continue with the same command."
+                    stopped = f"stopped after {count_of(done, 'row')}. {SAME_COMMAND}"
                     raise Interrupted(interrupts.requested, stopped)
     if done != record.rows:
         raise data_error(f"{source.path} has changed while it was read. Repeat the command.")

@@ -17,7 +17,7 @@ from itertools import chain, islice, repeat
 from pathlib import Path
 
 from bertkit.contracts import Example
-from bertkit.errors import count_of, usage_error
+from bertkit.errors import SAME_COMMAND, count_of, usage_error
 from bertkit.escaping import to_json
 from bertkit.formats.lines import decode_lines
 from bertkit.inference.partial_records import keep_first, keep_intact, read_records
@@ -119,7 +119,7 @@ def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Repor
                 report(done)
             if interrupts.requested:
                 kept_rows = count_of(_in_whole_parts(done), "row")
-                stopped = f"stopped after {kept_rows}. Continue with the same command."
+                stopped = f"stopped after {kept_rows}. {SAME_COMMAND}"
                 raise Interrupted(interrupts.requested, stopped)
     report(done)
     return done

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bertkit import config
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.errors import DivergenceError, count_of
+from bertkit.errors import SAME_COMMAND, DivergenceError, count_of
 from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.run import begin_run, fill_in_precision, run_seeds, settings_record
@@ -69,7 +69,7 @@ def tune(sweep: Sweep, progress: Progress, *, origins: Mapping[str, str] | None 
             worker.work(interrupts)
         except Interrupted as stop:
             finished, known = len(worker.results()), len(worker.points())
-            message = f"stopped; {finished} of {known} points are finished and kept. Continue with the same command."
+            message = f"stopped; {finished} of {known} points are finished and kept. {SAME_COMMAND}"
             raise Interrupted(interrupts.requested, message) from stop
     return worker.end()
 
