@@ -1,6 +1,6 @@
 """The data types of the pipeline: features, batches, encoder outputs and loss terms.
 
-Letters: B examples, T tokens, C characters of a word, H hidden width.
+Letters: B rows, E examples that rows belong to, T tokens, C characters of a word, H hidden width.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     text --Tokenizer--> ids --Task.encode--> Feature --collate--> Batch --Encoder--> EncoderOutput
          --Objective--> outputs, LossTerms --fit--> model --Task.decode--> predictions --Task.score--> metrics
 
-Letters: B examples, T tokens, C characters of a word, H hidden width.
+Letters: B examples, T tokens, H hidden width.
 """
 
 from __future__ import annotations

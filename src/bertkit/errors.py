@@ -51,10 +51,10 @@ def verb_of(number: int, singular: str, plural: str) -> str:
     return singular if number == 1 else plural
 
 
-def list_names(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str], most: int = _SHOWN_NAMES) -> str:
     """The first names of a list, with commas, and how many more there are."""
-    more = len(names) - _SHOWN_NAMES
-    return ", ".join(names[:_SHOWN_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -28,6 +28,11 @@ def rank_score(score: float) -> float:
     return score if is_defined(score) else -math.inf
 
 
+def name_on_split(name: str, split: str) -> str:
+    """The name of a score on a dev set: ``accuracy_mismatched`` for the accuracy on ``dev_mismatched``."""
+    return f"{name}{split.removeprefix('dev')}"
+
+
 def format_score(score: float) -> str:
     """The score with four decimals, or the word ``undefined``."""
     return f"{score:.4f}" if is_defined(score) else "undefined"

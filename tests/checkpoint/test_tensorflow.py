@@ -14,7 +14,7 @@ from tests.checkpoint.tensorflow_writer import write_checkpoint, write_google_fo
 
 from bertkit.checkpoint.crc32c import crc32c
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.checkpoint.tensorflow import find_index, is_tensorflow, list_names
+from bertkit.checkpoint.tensorflow import find_index, is_tensorflow, list_variables
 from bertkit.checkpoint.tensorflow_bundle import Bundle
 from bertkit.data.features import assemble, collate
 from bertkit.errors import BertkitError
@@ -83,7 +83,7 @@ def test_a_classifier_has_numbered_labels(tmp_path: Path) -> None:
 def test_the_report_accounts_for_every_tensor(tmp_path: Path) -> None:
     google, hf = make_twins(tmp_path)
     found = convert(ModelFolder.open(google), tmp_path / "out")
-    names = list_names(google)
+    names = list_variables(google)
     state = transformers.BertForPreTraining.from_pretrained(hf).state_dict()
     tied = 2  # the output layer of the masked language model
     assert len(names.model) == len(state) - tied
@@ -106,7 +106,7 @@ def test_tensors_of_other_heads_are_listed_and_left_out(tmp_path: Path) -> None:
 
 def read_model(google: Path) -> dict[str, torch.Tensor]:
     bundle = Bundle(find_index(google))
-    return bundle.read(list_names(google).model)
+    return bundle.read(list_variables(google).model)
 
 
 def test_a_missing_tensor_is_named(tmp_path: Path) -> None:

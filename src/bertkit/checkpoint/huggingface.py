@@ -16,7 +16,7 @@ from bertkit.checkpoint.tensors import is_finite
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoder_types import HuggingFaceSpec
 from bertkit.encoder_types.architectures import spec_of_encoder
-from bertkit.errors import data_error
+from bertkit.errors import data_error, list_names
 from bertkit.model import Model
 
 Names = Mapping[str, tuple[str, ...]]
@@ -220,8 +220,7 @@ def _from_hf(
 
 
 def _list(verb: str, names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{verb} {', '.join(names[:_SHOWN])}{more}" if names else ""
+    return f"{verb} {list_names(names, _SHOWN)}" if names else ""
 
 
 def _show(tensor: Tensor) -> str:

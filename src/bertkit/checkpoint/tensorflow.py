@@ -108,7 +108,7 @@ def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
     }
 
 
-def list_names(folder: Path) -> Names:
+def list_variables(folder: Path) -> Names:
     """What each tensor of the checkpoint in ``folder`` is for."""
     return sort_names(Bundle(find_index(folder)))
 

@@ -1,6 +1,6 @@
 """The network of ELMo (Peters et al., arXiv 1802.05365), for its own file and for encoders that read its layers.
 
-Letters: B examples, T words, C characters of a word, N words in a list, E width of one direction, H = 2 E.
+Letters: B examples, T words, E width of one direction, H = 2 E.
 """
 
 from __future__ import annotations

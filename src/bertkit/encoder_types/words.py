@@ -1,6 +1,6 @@
 """Word representations for networks that read words: vectors, characters, and the layers of a frozen ELMo.
 
-Letters: B examples, T tokens, C characters of a word, E width of a word as it is read, H width of ELMo.
+Letters: B examples, T tokens, E width of a word as it is read, H width of ELMo.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ ELMo's layers alone, and the classifier has a hidden layer of 512. It is trained
 of 128 and texts truncated to 40 words, on one task or on all; the rate falls to a fifth if dev does not improve, and
 five such falls stop training. That program has no hidden layer for STS-B; here all tasks have one.
 
-Letters: B examples, T tokens, S tokens of one text, W width of both directions, H width of the classifier, V = 4 W.
+Letters: B examples, T tokens, S tokens of one text, R tokens of the other, W width of both
+directions, V = 4 W.
 """
 
 from __future__ import annotations

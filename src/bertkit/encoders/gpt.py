@@ -2,7 +2,7 @@
 
 Source: openai/finetune-transformer-lm ``train.py``. BERT-base was given its size.
 
-Letters: B examples, T tokens, H hidden width.
+Letters: B examples, T tokens.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ is a CRF (``objectives/crf_tagging.py``), which here also scores the first and t
 with Adam, learning rate 1e-3, batches of 64 sentences and gradients clipped at norm 5, for up to 75 epochs; 25 epochs
 without improvement stop training.
 
-Letters: B examples, T tokens, H hidden width.
+Letters: B examples, T tokens.
 """
 
 from __future__ import annotations

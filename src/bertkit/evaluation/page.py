@@ -11,6 +11,7 @@ from bertkit.evaluation.html_tables import html_matrix, html_table
 from bertkit.evaluation.report import Calibration, Classes, Evaluation, LengthScore
 from bertkit.evaluation.training_facts import TrainingFacts, render_seeds, render_settings
 from bertkit.metrics.classification import ClassScore
+from bertkit.report.html_page import html_page
 from bertkit.task_types import ExampleReport
 
 _MAX_TEXT = 600
@@ -73,13 +74,7 @@ def render_page(evaluation: Evaluation, *, model: str, training: TrainingFacts |
         *_worst(evaluation.worst),
         *(render_settings(training) if training else ()),
     ]
-    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    body = "\n".join(parts)
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n'
-        f"<head>{head}<title>{to_html(title)}</title><style>{_STYLE}</style></head>\n"
-        f"<body><main>\n{body}\n</main></body>\n</html>\n"
-    )
+    return html_page(title, _STYLE, parts)
 
 
 def _scores(evaluation: Evaluation) -> Iterable[str]:

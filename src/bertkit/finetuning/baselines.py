@@ -10,7 +10,7 @@ from pathlib import Path
 from bertkit import config
 from bertkit.contracts import Example
 from bertkit.metrics.bootstrap import percentile_interval
-from bertkit.scores import CORRELATIONS, Score, format_score, is_defined, rank_score
+from bertkit.scores import CORRELATIONS, Score, format_score, is_defined, name_on_split, rank_score
 from bertkit.storage.checksums import read_record, write_checked
 from bertkit.task_types import FileTask
 from bertkit.task_types.baselines import BAG_OF_WORDS, sample_training
@@ -56,7 +56,7 @@ def fit_baselines(
         start = len(dev)
         for split, examples in extra.items():
             also = task.score(examples, answers[start : start + len(examples)])
-            scores = scores | {f"{each}{split.removeprefix('dev')}": value for each, value in also.items()}
+            scores = scores | {name_on_split(each, split): value for each, value in also.items()}
             start += len(examples)
         seconds = round(time.monotonic() - begin, 2)
         found.append(Baseline(name=name, scores=scores, seconds=seconds, interval=interval, num_examples=len(train)))

@@ -27,7 +27,7 @@ from bertkit.machine.precision import Precision, choose_precision
 from bertkit.model import Model
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder
-from bertkit.scores import format_scores
+from bertkit.scores import format_scores, name_on_split
 from bertkit.task_types import FileTask
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.optimizer import build_optimizer
@@ -156,7 +156,7 @@ def _score_extra_dev(data: FinetuningData, model: Model, task: FileTask) -> dict
     found: dict[str, float] = {}
     for split, examples in data.extra_dev.items():
         scores = task.score(examples, predict(model, task, examples, data.tokenizer))
-        found |= {f"{name}{split.removeprefix('dev')}": value for name, value in scores.items()}
+        found |= {name_on_split(name, split): value for name, value in scores.items()}
     return found
 
 

@@ -10,11 +10,11 @@ from typing import Any
 from bertkit.checkpoint.huggingface import normalize_state_dict, tensors_to_hf
 from bertkit.checkpoint.model_folder import WRITTEN_FACTS, ModelFolder, others_read, save_model
 from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
-from bertkit.checkpoint.tensorflow import is_tensorflow, list_names
+from bertkit.checkpoint.tensorflow import is_tensorflow, list_variables
 from bertkit.checkpoint.weights import find_weights, read_weights
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoder_types import context_of
-from bertkit.errors import usage_error
+from bertkit.errors import list_names, usage_error
 from bertkit.inference.huggingface_tasks import find_task
 from bertkit.model import Model
 from bertkit.results import Result
@@ -51,8 +51,7 @@ class Conversion(Result):
         lines = [f"{self.output}: {self.encoder} {heads}, {self.parameters:,} parameters"]
         lines += self.notes
         if self.left_out:
-            more = f" and {len(self.left_out) - _SHOWN} more" if len(self.left_out) > _SHOWN else ""
-            lines.append(f"left out, unknown here: {', '.join(self.left_out[:_SHOWN])}{more}")
+            lines.append(f"left out, unknown here: {list_names(self.left_out, _SHOWN)}")
         return lines
 
 
@@ -151,7 +150,7 @@ def _describe(folder: ModelFolder, origin: str | None) -> dict[str, Any]:
 def _explain(folder: ModelFolder) -> Iterator[str]:
     """What a user should know of a folder that does not state it."""
     if is_tensorflow(folder.path):
-        names = list_names(folder.path)
+        names = list_variables(folder.path)
         yield f"{find_weights(folder.path).name}: {len(names.model)} tensors, whose checksums are right"
         if names.optimizer:
             yield f"left out: {len(names.optimizer)} tensors of the optimizer"
@@ -166,5 +165,5 @@ def _list_left_out(folder: ModelFolder, model: Model) -> tuple[str, ...]:
     spec = folder.spec.huggingface
     file, weights = read_weights(folder.path)
     kept = normalize_state_dict(spec, tensors_to_hf(model), str(file))
-    unknown = list_names(folder.path).unknown if is_tensorflow(folder.path) else ()
+    unknown = list_variables(folder.path).unknown if is_tensorflow(folder.path) else ()
     return tuple(sorted(set(normalize_state_dict(spec, weights, str(file))) - set(kept) | set(unknown)))

@@ -1,6 +1,6 @@
 """Vectors of texts: the hidden states of an encoder, pooled over the tokens of each text.
 
-Letters: B texts of a batch, N texts, T tokens, H hidden width.
+Letters: B texts of a batch, T tokens, H hidden width.
 """
 
 from __future__ import annotations

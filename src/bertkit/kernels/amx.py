@@ -3,7 +3,7 @@
 oneDNN, which torch uses, reaches its best speed for few shapes: of the products of a step of BERT-base some run at a
 third of it, and those of gradients of weights at half.
 
-Letters: M rows, N columns, K the summed index.
+Letters: M rows, N columns, K the summed index, X any of them.
 """
 
 from __future__ import annotations

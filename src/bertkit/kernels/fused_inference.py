@@ -1,6 +1,7 @@
 """The compiled passes of inference (``fused_inference.c``).
 
-Letters: N queries of all texts, or tokens, L tokens of all texts, H hidden width.
+Letters: B texts, N queries of all texts, or tokens, L tokens of all texts, H hidden width, K inputs and M outputs of a
+linear layer.
 """
 
 from __future__ import annotations

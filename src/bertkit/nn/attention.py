@@ -3,7 +3,7 @@
     attention(Q, K, V) = softmax(Q K^T / sqrt(D)) V        per head
 
 Letters: L tokens in the packed list, M of them whose output is computed; in padded rows: B examples, T tokens, Q of
-them that are computed; H hidden width, N heads, D width of a head (H / N).
+them that are computed; H hidden width, W = 2 H or 3 H, N heads, D width of a head (H / N).
 """
 
 from __future__ import annotations

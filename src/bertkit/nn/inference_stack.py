@@ -1,6 +1,7 @@
 """The blocks of BERT for inference on a CPU: rows of equal length share a product, and padding is never computed.
 
-Letters: B rows, T tokens of the longest row, N tokens in the list, M of them whose output is computed, H hidden width.
+Letters: B rows, T tokens of the longest row, N tokens in the list, M of them whose output is computed, H hidden width,
+W = 2 H.
 """
 
 from __future__ import annotations

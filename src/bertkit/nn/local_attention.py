@@ -4,7 +4,7 @@ A block has S = 2 ``window`` queries and the X = 4 ``window`` keys around them. 
 itself: a softmax over no key at all would be NaN, and its gradient too.
 
 Letters: B rows, N heads, T tokens of a row, D width of a head, Q queries, P blocks of
-all rows, one row after the other.
+all rows, one row after the other, S tokens of a block, X of those that its queries see.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where the words of a question occur in a context, for a head that looks for the answer near them.
 
-Letters: B rows, T tokens, S tokens of the longest question, R ranges, H hidden width.
+Letters: B rows, T tokens, S tokens of the longest question, H hidden width.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Entries k and k + F of a head, F = D / 2, are a pair, which is rotated by the an
 w_k = theta^(-k / F). So the product of a query and a key depends on their distance, and no position has a parameter.
 This is Hugging Face's order of the entries; in the paper those of a pair are neighbours.
 
-Letters: L tokens in the packed list, W any width, N heads, D width of a head, F pairs.
+Letters: L tokens in the packed list, W any width, D width of a head, F pairs.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ which is close to Zipf's law. Sampling continues until S different words are fou
 that a word is in the sample is subtracted from its logit, which corrects for frequent words being sampled more often. A
 sampled word that equals the target of a row is excluded for that row.
 
-Letters: M rows, E their width, V vocabulary, S sampled words, R = 1 + S.
+Letters: M rows, E their width, V vocabulary, S sampled words, R = 1 + S, N any words.
 """
 
 from __future__ import annotations

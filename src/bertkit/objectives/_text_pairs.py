@@ -1,6 +1,6 @@
 """Examples of two texts: where their rows are, and the loss of recognising the second among those of a batch.
 
-Letters: B rows, E examples, H hidden width.
+Letters: E examples, H hidden width.
 """
 
 from __future__ import annotations

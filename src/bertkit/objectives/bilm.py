@@ -1,6 +1,6 @@
 """The bidirectional language model (ELMo, section 3.1): each direction predicts its next word.
 
-Letters: B examples, T words, H hidden width, E = H / 2, V vocabulary, M predictions of both directions,
+Letters: B examples, T words, E width of one direction, V vocabulary, M predictions of both directions,
 R the target and the samples.
 """
 

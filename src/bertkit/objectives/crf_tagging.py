@@ -5,7 +5,7 @@ word after which it continues. For the tag B these are U and B of the scheme BIO
 1802.05365) tag CoNLL-2003; for the tag I they are L and I. After a state that continues only an I of the same type is
 allowed; after all others no I.
 
-Letters: B examples, T tokens, W words of the longest example, H hidden width, C tags of the task, S states, R = S + 1.
+Letters: B examples, T tokens, W words of the longest example, C tags of the task, S states, R = S + 1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A tag for every word, from the layers of a frozen encoder (paper, section 5.3, Table 7).
 
-Letters: B examples, T tokens, W words of the longest example, H hidden width, I input width, C tags.
+Letters: B examples, T tokens, C tags.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One of several choices: a score for each from its own pooled state, and a softmax over those of an example.
 
-Letters: B rows, T tokens, H hidden width, E examples, K the largest number of choices.
+Letters: E examples, K the largest number of choices.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Next-sentence prediction (paper, section 3.1, task 2): does segment B follow segment A?
 
-Letters: B examples, H hidden width.
+Letters: B examples, T tokens.
 """
 
 from __future__ import annotations

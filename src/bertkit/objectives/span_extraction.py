@@ -1,6 +1,6 @@
 """The first and last token of an answer: two scores for every token (paper, section 4.2).
 
-Letters: B examples, T tokens, H hidden width.
+Letters: B examples, T tokens.
 """
 
 from __future__ import annotations

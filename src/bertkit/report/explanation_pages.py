@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bertkit.errors import count_of, verb_of
 from bertkit.escaping import to_html
+from bertkit.report.html_page import html_page
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --soft: #5b6570; --line: #11549c; --for: 20, 120, 60;
@@ -90,7 +91,7 @@ def render_attention(tokens: Sequence[str], weights: NDArray[np.float32], *, mod
         f'<div class="wide">{_draw(tokens, weights[-1].mean(axis=0))}</div>',
         f'<script type="application/json" id="weights">{data}</script><script>{_SCRIPT}</script>',
     ]
-    return _page(f"Attention of {model}", body)
+    return html_page(f"Attention of {model}", _STYLE, body)
 
 
 def render_saliency(
@@ -114,7 +115,7 @@ def render_saliency(
         f'<table><thead><tr><th scope="col">token</th><th scope="col">contribution</th></tr></thead><tbody>{rows}'
         "</tbody></table>",
     ]
-    return _page(f"Why {model} predicts {prediction}", body)
+    return html_page(f"Why {model} predicts {prediction}", _STYLE, body)
 
 
 def _draw(tokens: Sequence[str], weights: NDArray[np.float32]) -> str:
@@ -138,10 +139,3 @@ def _draw(tokens: Sequence[str], weights: NDArray[np.float32]) -> str:
 
 def _y(place: int) -> int:
     return _ROW * (place + 1)
-
-
-def _page(title: str, body: Sequence[str]) -> str:
-    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    head += f"<title>{to_html(title)}</title><style>{_STYLE}</style>"
-    lines = ("<!DOCTYPE html>", '<html lang="en">', f"<head>{head}</head>", "<body>", "<main>", *body, "</main>")
-    return "\n".join((*lines, "</body>", "</html>", ""))

@@ -24,7 +24,7 @@ from bertkit.metrics.bootstrap import LEVEL
 from bertkit.optional import load as load_module
 from bertkit.report.progress import Progress
 from bertkit.reproduction.answers import Difference
-from bertkit.scores import is_defined
+from bertkit.scores import is_defined, name_on_split
 from bertkit.storage.atomic import make_folder, read_object, write_json
 
 _PERCENT = 100
@@ -42,8 +42,9 @@ def write_example_intervals(better: Path, worse: Path, limit: int | None, file: 
         dev = replace(dev, examples=dev.examples[:limit])
         one, other = (predict_split(model, dev, progress) for model in models)
         found = compare_predictions(dev.task, split, dev.examples, one, other, (str(worse), str(better)))
-        suffix = split.removeprefix("dev")  # that of the scores of a fine-tuning, such as _mismatched
-        intervals |= {f"{name}{suffix}": config.to_json(score.difference) for name, score in found.scores.items()}
+        intervals |= {
+            name_on_split(name, split): config.to_json(score.difference) for name, score in found.scores.items()
+        }
     make_folder(file.parent)
     write_json(file, intervals)
 
