@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import shutil
 from dataclasses import replace
 from itertools import cycle
@@ -74,6 +75,7 @@ def test_the_report_is_written_to_the_run_folder(run: Path) -> None:
     found = evaluate_model(pipeline, read_split(pipeline.task, None, "dev"), None, QUIET)
     written = json.loads((run / "evaluation-dev" / "report.json").read_text())
     assert written["accuracy"] == found["accuracy"]
+    assert (written["device"]["device"], written["environment"]["python"]) == ("cpu", platform.python_version())
     page = (run / "evaluation-dev" / "report.html").read_text()
     assert str(run) in page
     assert (

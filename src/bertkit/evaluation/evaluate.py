@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +29,9 @@ from bertkit.formats.cells import to_json
 from bertkit.formats.memory_tables import describe_table
 from bertkit.formats.splits import tables_of
 from bertkit.inference.pipeline import Pipeline, task_for
+from bertkit.machine.device import device_record
 from bertkit.report.progress import Progress
+from bertkit.runs import environment
 from bertkit.storage.atomic import explain_writing, write_json, write_text
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.task_files.files import check_split
@@ -116,7 +119,10 @@ def evaluate_model(
         date = time.strftime("%Y-%m-%d %H:%M")
         page = render_page(evaluation, model=_display_name(model), training=facts, date=date)
         write_text(output / "report.html", page)
-        write_json(output / "report.json", to_json(evaluation.to_dict()))  # texts may end in half a character
+        how = {"command": sys.argv, "device": device_record(), "environment": environment()}
+        write_json(
+            output / "report.json", to_json({**evaluation.to_dict(), **how})
+        )  # texts may end in half a character
         progress.say(f"the whole report: {output / 'report.html'}")
     else:
         owner = "an ensemble" if len(model.folders) > 1 else f"{model.folder}, which is not in a run folder"

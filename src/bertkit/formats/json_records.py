@@ -6,14 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bertkit.errors import data_error
+from bertkit.formats.label_studio import Record, flatten_task, is_labelled_task
 from bertkit.formats.lines import at_line
 from bertkit.storage.json_text import RepeatedKeyError, parse_json
 
-Record = dict[str, object]
-
 
 def json_records(path: Path, lines: Iterable[str], *, whole: bool) -> Iterator[tuple[int, Record]]:
-    """The objects of JSON Lines with their lines; of a file that is JSON as a ``whole``, with their numbers from 1."""
+    """The objects of JSON Lines with their lines; of a file that is JSON as a ``whole``, with their numbers from 1.
+
+    A task of Label Studio is the row that ``flatten_task`` makes of it.
+    """
+    for number, record in _objects(path, lines, whole=whole):
+        yield number, flatten_task(record) if is_labelled_task(record) else record
+
+
+def _objects(path: Path, lines: Iterable[str], *, whole: bool) -> Iterator[tuple[int, Record]]:
     if not whole:
         numbered = enumerate(lines, 1)
         yield from ((number, _record(path, number, line)) for number, line in numbered if line.strip())

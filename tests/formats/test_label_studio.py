@@ -1,0 +1,82 @@
+"""Exports of Label Studio are tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertkit.formats.label_studio import flatten_task, is_labelled_task
+from bertkit.task_types import MultiLabelTask, TaggingTask, TextClassificationTask
+from bertkit.user_tables.guess import guess
+
+
+def mark(text: str, word: str, label: str, *, place: int | None = None) -> dict[str, Any]:
+    start = text.index(word) if place is None else place
+    value = {"start": start, "end": start + len(word), "text": word, "labels": [label]}
+    return {"from_name": "label", "to_name": "text", "type": "labels", "value": value}
+
+
+def choose(*choices: str) -> dict[str, Any]:
+    return {"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": list(choices)}}
+
+
+def task(id: int, text: str, *annotations: list[dict[str, Any]], **more: object) -> dict[str, Any]:
+    done = [{"id": 7, "result": result, "was_cancelled": False} for result in annotations]
+    return {"id": id, "data": {"text": text, **more}, "annotations": done, "project": 3}
+
+
+def test_choices_are_the_label_and_marks_the_entities() -> None:
+    assert flatten_task(task(5, "a mill", [choose("old")], author="me")) == {
+        "id": 5,
+        "text": "a mill",
+        "author": "me",
+        "label": "old",
+        "entities": [],
+    }
+    assert flatten_task(task(5, "a mill", [choose("old", "odd")]))["label"] == ["old", "odd"]
+    assert flatten_task(task(5, "Ann ran", [mark("Ann ran", "Ann", "PER")]))["entities"] == [[0, 3, "PER"]]
+    assert flatten_task(task(5, "a mill", []))["entities"] == [], "somebody has found none"
+
+
+def test_a_task_that_nobody_finished_has_no_label() -> None:
+    assert flatten_task(task(5, "a mill")) == {"id": 5, "text": "a mill", "label": None, "entities": None}
+    cancelled = task(5, "a mill", [choose("old")], [choose("new")])
+    cancelled["annotations"][0]["was_cancelled"] = True
+    assert flatten_task(cancelled)["label"] == "new"
+    assert not is_labelled_task({"data": "text", "annotations": []})
+
+
+@pytest.mark.parametrize("result", [None, 7, [None], [{"value": 7}], [{"value": {"choices": "old", "labels": 7}}]])
+def test_what_is_no_result_marks_nothing(result: Any) -> None:
+    assert flatten_task(task(5, "a mill", result))["entities"] == []
+
+
+def test_places_after_an_emoji_are_characters() -> None:
+    text = "🙂 Ann ran"
+    found = flatten_task(task(5, text, [mark(text, "Ann", "PER", place=3)]))  # as JavaScript counts
+    assert found["entities"] == [[2, 5, "PER"]]
+
+
+@pytest.mark.parametrize("suffix", [".json", ".jsonl"])
+def test_an_export_is_a_task(tmp_path: Path, suffix: str) -> None:
+    def write(tasks: list[dict[str, Any]]) -> Path:
+        path = tmp_path / f"export{suffix}"
+        lines = json.dumps(tasks) if suffix == ".json" else "\n".join(map(json.dumps, tasks))
+        path.write_text(lines)
+        return path
+
+    moods = [
+        task(n, f"mill {n} {'was' if n % 2 else 'is'} here", [choose("old" if n % 2 else "new")]) for n in range(40)
+    ]
+    found = guess(write(moods)).task
+    assert isinstance(found, TextClassificationTask)
+    assert found.labels == ("new", "old")
+    several = [task(n, f"mill {n}", [choose(*(("a", "b")[: n % 3]))] if n % 3 else []) for n in range(40)]
+    assert isinstance(guess(write(several), kind="labels").task, MultiLabelTask)
+    names = [task(n, f"Ann{n} met Bob here", [mark(f"Ann{n} met Bob here", "Bob", "PER")]) for n in range(20)]
+    tagged = guess(write([*names, task(98, "Nobody here", []), task(99, "Not read yet")])).task
+    assert isinstance(tagged, TaggingTask)
+    assert sum(len(each) for each in (tagged.examples("train"), tagged.examples("dev"))) == 21
