@@ -96,6 +96,24 @@ def test_a_killed_seed_continues_from_what_was_saved_last(
     )
 
 
+def test_what_a_finished_seed_has_left_is_not_taken_for_that_of_the_next(
+    table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unfinished_seed, "_SECONDS_BETWEEN_SAVES", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(unfinished_seed.UnfinishedSeed, "delete", lambda self: None)  # as if it was killed before
+        stop_after(3 * STEPS_PER_EPOCH, patch)
+        with pytest.raises(Interrupted, match="stopped before seed 1"):
+            finetune(table, model, tmp_path / "run")
+    assert (tmp_path / "run" / "checkpoints" / "step-00000020").exists()
+    with monkeypatch.context() as patch:
+        stop_after(3, patch)
+        with pytest.raises(Interrupted, match="stopped in seed 1 after step 3"):
+            finetune(table, model, tmp_path / "run")
+    assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["step-00000003"]
+    assert len(finetune(table, model, tmp_path / "run").seeds) == 2
+
+
 def test_a_signal_before_the_first_step_saves_nothing(
     table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

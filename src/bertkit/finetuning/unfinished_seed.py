@@ -34,7 +34,7 @@ class Effort:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Progress:
+class _SavedSeed:
     """The state of a restart beside its tensors and its task."""
 
     seed: int
@@ -62,7 +62,7 @@ class UnfinishedSeed:
     def save(self, state: TrainingState, selection: EpochSelection, effort: Effort) -> None:
         """Write everything that a later step depends on; a BertkitError if it cannot be written."""
         best = selection.best
-        progress = _Progress(
+        saved = _SavedSeed(
             seed=self._seed,
             step=state.step,
             skipped_in_a_row=state.skipped_in_a_row,
@@ -72,7 +72,7 @@ class UnfinishedSeed:
             best_scores={} if best is None else best.scores,
             best_parts=[] if best is None else best.parts,
         )
-        record = {**config.to_json(progress), "task": None if best is None else config.to_json(best.task)}
+        record = {**config.to_json(saved), "task": None if best is None else config.to_json(best.task)}
         self._folder.flush_log()
         store.save(self._folder.checkpoints, state.step, {**state.groups(), _BEST: selection.weights}, record)
         store.prune(self._folder.checkpoints, 1)
@@ -88,6 +88,8 @@ class UnfinishedSeed:
         if newest is not None and store.load_state(newest).get("seed") == self._seed:
             groups, record = store.load(newest)
             effort = _restore(state, selection, task, groups, record)
+        else:
+            self.delete()  # a seed was finished, and the process killed before it had deleted this
         self._folder.delete_records(lambda each: each.get("seed") == self._seed and each["step"] > state.step)
         return effort
 
@@ -101,12 +103,12 @@ class UnfinishedSeed:
 def _restore(
     state: TrainingState, selection: EpochSelection, task: FileTask, groups: dict[str, Any], record: dict[str, Any]
 ) -> Effort:
-    saved = record.pop("task")
-    progress = config.from_json(_Progress, record, source="the checkpoint")
+    best_task = record.pop("task")
+    saved = config.from_json(_SavedSeed, record, source="the checkpoint")
     selection.weights = groups.pop(_BEST)
-    selection.epochs, selection.best_epoch = progress.epochs, progress.best_epoch
-    if saved is not None:
-        calibrated = config.from_json(type(task), saved, source="the task of the checkpoint")
-        selection.best = DevScores(task=calibrated, scores=progress.best_scores, parts=progress.best_parts)
-    state.restore(groups, progress.step, progress.skipped_in_a_row)
-    return progress.effort
+    selection.epochs, selection.best_epoch = saved.epochs, saved.best_epoch
+    if best_task is not None:
+        calibrated = config.from_json(type(task), best_task, source="the task of the checkpoint")
+        selection.best = DevScores(task=calibrated, scores=saved.best_scores, parts=saved.best_parts)
+    state.restore(groups, saved.step, saved.skipped_in_a_row)
+    return saved.effort
