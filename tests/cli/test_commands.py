@@ -100,6 +100,9 @@ def test_an_interrupted_job_says_how_to_continue(said: str, shown: str) -> None:
     with pytest.raises(KeyboardInterrupt) as stopped:
         call(stop, "rose", "--book", "b")
     assert str(stopped.value) == f"{shown} Continue with the same command: bertkit stop rose --book b"
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        call(stop, "-", "--book", "b")
+    assert str(stopped.value) == said, "what was read from a stream is gone"
 
 
 @pytest.mark.parametrize(("words", "mode"), [(["--quiet"], "quiet"), (["--progress", "json"], "json"), ([], "auto")])

@@ -101,7 +101,7 @@ def test_what_a_finished_seed_has_left_is_not_taken_for_that_of_the_next(
 ) -> None:
     monkeypatch.setattr(unfinished_seed, "_SECONDS_BETWEEN_SAVES", 0.0)
     with monkeypatch.context() as patch:
-        patch.setattr(unfinished_seed.UnfinishedSeed, "delete", lambda self: None)  # as if it was killed before
+        patch.setattr(train_seed, "delete_unfinished", lambda folder: None)  # as if it was killed before
         stop_after(3 * STEPS_PER_EPOCH, patch)
         with pytest.raises(Interrupted, match="stopped before seed 1"):
             finetune(table, model, tmp_path / "run")
@@ -122,6 +122,18 @@ def test_a_signal_before_the_first_step_saves_nothing(
         finetune(table, model, tmp_path / "run")
     assert stopped.value.exit_code == 143
     assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_a_disk_without_room_for_the_state_does_not_end_the_training(
+    table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise BertkitError("cannot write it: No space left on device.")
+
+    monkeypatch.setattr(unfinished_seed, "_SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(training_state, "save", fail)
+    assert len(finetune(table, model, tmp_path / "run").seeds) == 2
+    assert "No space left on device. The training goes on" in capsys.readouterr().err
 
 
 def test_a_damaged_state_is_named(table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,9 @@ def test_every_token_has_a_state(server: Server, monkeypatch: pytest.MonkeyPatch
     assert [len(each) for each in states] == [4, 3]
     (vector,) = post(server, "/embed", {"inputs": "the river", "normalize": False}).json()
     assert np.mean(states[0], axis=0) == pytest.approx(vector, abs=1e-5)
+    long = {"inputs": "river " * 90, "parameters": {"truncate": True}}
+    assert len(post(server, "/embed_all", long).json()[0]) == 41
+    assert post(server, "/embed_all", {**long, "truncation_direction": "left"}).status_code == 422
     monkeypatch.setattr(abilities, "_ANSWER_NUMBERS", 9)
     assert post(server, "/embed_all", {"inputs": "the river"}).status_code == 422
 

@@ -47,6 +47,15 @@ def test_the_layouts_of_other_programs_are_words_with_tags(tmp_path: Path, name:
     assert [second.places[word] for word in (0, 4)] == [(0, 3), (18, 21)]
 
 
+def test_null_is_an_answer_that_is_not_known(tmp_path: Path) -> None:
+    rows = [{"text": f"Ada was {n}", "entities": [[0, 3, "PER"]] if n < 9 else None} for n in range(12)]
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = guess(path).task
+    assert len(task.examples("train")) + len(task.examples("dev")) == 9
+    assert "3 rows of train have no label and are left out" in task.reader.notes()
+
+
 def test_new_texts_need_no_entities(tmp_path: Path) -> None:
     task = guess(write(tmp_path / "t.jsonl", [{"text": TEXT, "entities": SPANS}])).task
     (tmp_path / "new.csv").write_text(f'id,text\n3,"{TEXT}"\n', encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.task_types.small_questions import CONTEXT, TASKS, answer
@@ -48,6 +49,12 @@ def test_unlabelled_questions_are_encoded_and_not_scored(task: QuestionAnswering
         assert feature.labels["span"].tolist() == [IGNORE, IGNORE]  # type: ignore[union-attr]
     with pytest.raises(BertkitError, match="question x has no gold answer"):
         task.score([example], [SpanPrediction("")])
+
+
+@pytest.mark.parametrize(("rules", "metric"), [("v1", "exact"), ("v2", "exact_match")])
+def test_the_exact_score_has_the_name_that_its_program_gives(rules: Any, metric: str) -> None:
+    with pytest.raises(BertkitError, match=f"metric is {metric}; the scores of q are f1, exact"):
+        QuestionAnsweringTask(name="q", rules=rules, metric=metric)
 
 
 def test_gradients_reach_every_parameter_of_the_head(task: QuestionAnsweringTask, tokenizer: Tokenizer) -> None:

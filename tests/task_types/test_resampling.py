@@ -1,11 +1,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from bertkit.task_types import Prediction, TextClassificationTask, TextExample, resampling
+from bertkit.task_types import (
+    Prediction,
+    TagExample,
+    TaggingTask,
+    TagPrediction,
+    TextClassificationTask,
+    TextExample,
+    resampling,
+)
 from bertkit.task_types.resampling import resample
 
 
@@ -51,6 +60,28 @@ def test_every_way_of_scoring_uses_the_same_resamples(kind: type[TextClassificat
     assert found.scores["accuracy"] == 5 / 7
     assert found.resampled.shape == (1000, len(found.scores))
     np.testing.assert_allclose(found.resampled[:, 0], expected.resampled[:, 0], rtol=0, atol=1e-12)
+
+
+class OtherTagger(TaggingTask):
+    """A user's tagger, whose F1 is another one, or which has one more score."""
+
+    def score(self, examples: Iterable[TagExample], predictions: Iterable[TagPrediction]) -> dict[str, float]:
+        return {**super().score(examples, predictions), **self.other}
+
+    other: ClassVar[dict[str, float]]
+
+
+@pytest.mark.parametrize("other", [{"f1": 0.25}, {"words": 0.75}])
+def test_a_user_s_definition_of_a_score_is_resampled_as_it_is(
+    other: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OtherTagger, "other", other, raising=False)
+    task = OtherTagger(name="t", labels=("O", "B-X"))
+    examples = [TagExample(str(n), ("a", "b"), ("O", "B-X")) for n in range(3)]
+    predictions = [TagPrediction(("O", "B-X"), (1.0, 1.0), ())] * 3
+    found = resample(task, examples, predictions)
+    (name,) = other
+    assert found.resampled[:, list(found.scores).index(name)].tolist() == [other[name]] * len(found.resampled)
 
 
 def test_resamples_without_a_score_do_not_count_as_zero() -> None:

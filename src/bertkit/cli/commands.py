@@ -6,7 +6,7 @@ import collections.abc
 import inspect
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from inspect import Parameter, Signature
 from typing import Annotated, Literal
 
@@ -18,7 +18,7 @@ from bertkit.errors import SAME_COMMAND, did_you_mean, usage_error
 from bertkit.options.command import spell_command, spell_verb
 from bertkit.options.description import Option, describe, list_options
 from bertkit.options.help import GROUPS, group_of, group_of_switch
-from bertkit.options.inputs import check_inputs
+from bertkit.options.inputs import STREAM, check_inputs
 from bertkit.options.job import JobOptions, Options
 
 SWITCHES = {
@@ -56,7 +56,7 @@ def make_command(verb: Callable[..., None]) -> Callable[..., None]:
         try:
             verb(checked, **{each.name: values.arguments[each.name] for each in own})
         except KeyboardInterrupt as stop:
-            if record.CONTINUES:
+            if record.CONTINUES and not _has_stream(given.values()):
                 stop.args = (_add_command(str(stop), spell_command(spell_verb(verb.__name__), checked)),)
             raise
 
@@ -65,6 +65,12 @@ def make_command(verb: Callable[..., None]) -> Callable[..., None]:
     command.__annotations__ = {}
     command.__dict__["__signature__"] = signature
     return command
+
+
+def _has_stream(values: Iterable[object]) -> bool:
+    """Whether an input or the output is a stream, of which the next start would not have the beginning."""
+    several = (value if isinstance(value, list | tuple) else [value] for value in values)
+    return any(str(each) == str(STREAM) for value in several for each in value)
 
 
 def _add_command(stopped: str, command: str) -> str:

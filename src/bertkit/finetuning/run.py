@@ -21,6 +21,7 @@ from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult, read_seed, summarize_seeds, write_results
 from bertkit.finetuning.train_seed import train_seed
+from bertkit.finetuning.unfinished_seed import delete_unfinished
 from bertkit.inference.conversion import explain_export
 from bertkit.inference.predict import predict
 from bertkit.machine.device import default_device, device_record
@@ -139,6 +140,7 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     folder.note(examples={"train": data.num_examples, "dev": len(data.dev)}, ended=None)
     seeds = range(run.first_seed, run.first_seed + run.seeds)
     results = [read_seed(folder, seed) or train_seed(data, seed, folder, interrupts, progress) for seed in seeds]
+    delete_unfinished(folder)  # a process may have been killed between the result of its last seed and this
     result = summarize_seeds(folder, run.task.metric, results, data.baselines)
     gold = [str(example.label) for example in data.dev]
     best = ModelFolder.open(folder.model)

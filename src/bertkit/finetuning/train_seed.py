@@ -18,7 +18,7 @@ from bertkit.finetuning.epoch_selection import DevScores, EpochSelection
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import SeedResult, is_new_best, read_seeds, write_seed
 from bertkit.finetuning.starting_point import add_language_model, build_finetuning_model
-from bertkit.finetuning.unfinished_seed import Effort, UnfinishedSeed
+from bertkit.finetuning.unfinished_seed import Effort, UnfinishedSeed, delete_unfinished
 from bertkit.finetuning.units import in_files_unit
 from bertkit.inference.predict import predict, stream
 from bertkit.machine.device import default_device
@@ -54,7 +54,7 @@ def train_seed(
     try:
         selection, effort = _train(data, seed, predictor, trained, folder, unfinished, interrupts, progress)
     except DivergenceError:
-        unfinished.delete()  # it would diverge again
+        delete_unfinished(folder)  # it would diverge again
         raise
     best = selection.restore(trained)
     result = SeedResult(
@@ -68,7 +68,7 @@ def train_seed(
     )
     progress.say(f"seed {seed}: {format_scores(result.scores)} (epoch {result.best_epoch} of {run.epochs})")
     _save(data, model, best.task, folder, result)
-    unfinished.delete()
+    delete_unfinished(folder)
     return result
 
 
@@ -103,12 +103,13 @@ def _train(
             folder.log({"kind": "dev", "seed": seed, "step": step.step, **found.scores})
             selection.add(found, trained)
         effort.seconds = time.monotonic() - begin
-        if step.step < steps and (interrupts.requested or unfinished.is_due):
+        if interrupts.requested and step.step < steps:
+            progress.finish()
             unfinished.save(state, selection, effort)
-            if interrupts.requested:
-                progress.finish()
-                where = f"in seed {seed} after step {step.step:,} of {steps:,}, which is saved"
-                raise Interrupted(interrupts.requested, f"stopped {where}. {SAME_COMMAND}")
+            where = f"in seed {seed} after step {step.step:,} of {steps:,}, which is saved"
+            raise Interrupted(interrupts.requested, f"stopped {where}. {SAME_COMMAND}")
+        if unfinished.is_due and step.step < steps:
+            unfinished.try_to_save(state, selection, effort, progress)
     progress.finish()
     return selection, effort
 

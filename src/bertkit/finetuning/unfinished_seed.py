@@ -1,6 +1,7 @@
 """An unfinished restart on disk, from which the same command continues with the bits that it would have had.
 
-It is written every ten minutes, and where a signal stops the restart, into ``RUN/checkpoints/``.
+It is written every ten minutes, and where a signal stops the restart, into ``RUN/checkpoints/``. The cached states of
+a frozen encoder are not: they are computed again, beside other rows, and may differ in their last digit.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from typing import Any
 
 from bertkit import config
 from bertkit.checkpoint import training_state as store
+from bertkit.errors import BertkitError
 from bertkit.finetuning.epoch_selection import DevScores, EpochSelection
 from bertkit.metrics.classification import ClassScore
+from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder
 from bertkit.scores import Score
 from bertkit.storage.atomic import explain_writing, remove_folder
@@ -78,6 +81,14 @@ class UnfinishedSeed:
         store.prune(self._folder.checkpoints, 1)
         self._saved = time.monotonic()
 
+    def try_to_save(self, state: TrainingState, selection: EpochSelection, effort: Effort, progress: Progress) -> None:
+        """``save``, or say why not: a disk with room for the result alone does not end the training."""
+        try:
+            self.save(state, selection, effort)
+        except BertkitError as error:
+            progress.say(f"{error} The training goes on; an interruption would lose this seed.")
+            self._saved = time.monotonic()
+
     def restore(self, state: TrainingState, selection: EpochSelection, task: FileTask) -> Effort:
         """Set ``state`` and ``selection`` to what was saved of this seed; without that they stay as they are.
 
@@ -89,15 +100,16 @@ class UnfinishedSeed:
             groups, record = store.load(newest)
             effort = _restore(state, selection, task, groups, record)
         else:
-            self.delete()  # a seed was finished, and the process killed before it had deleted this
+            delete_unfinished(self._folder)  # of a seed that was finished before a process was killed
         self._folder.delete_records(lambda each: each.get("seed") == self._seed and each["step"] > state.step)
         return effort
 
-    def delete(self) -> None:
-        """Delete what was saved: the seed is finished."""
-        with explain_writing(self._folder.checkpoints):
-            if self._folder.checkpoints.is_dir():
-                remove_folder(self._folder.checkpoints)
+
+def delete_unfinished(folder: RunFolder) -> None:
+    """Delete what was saved: the seed is finished."""
+    with explain_writing(folder.checkpoints):
+        if folder.checkpoints.is_dir():
+            remove_folder(folder.checkpoints)
 
 
 def _restore(

@@ -205,7 +205,8 @@ def _chunks(examples: Iterator[Example]) -> Iterator[list[Example]]:
 def _fingerprint(pipeline: Pipeline, source: Path) -> str:
     """A hash of everything that the predictions, and the form of their records, depend on."""
     task = json.dumps(pipeline.task.record(), sort_keys=True)  # has the columns that are read
-    return fingerprint_of(pipeline.folders, sha256_of(source), source.name, pipeline.runtime.name, task, _ROW)
+    kept = json.dumps(_kept_columns(pipeline.task, source))
+    return fingerprint_of(pipeline.folders, sha256_of(source), source.name, pipeline.runtime.name, task, kept, _ROW)
 
 
 def _with_unique_ids(examples: Iterable[Example], source: Path) -> Iterator[Example]:

@@ -76,7 +76,7 @@ def _run_direction(layer: nn.Module, states: Float[Tensor, "B T I"], which: str)
     oneDNN has no bfloat16 LSTM for a processor without AVX-512: there it is computed in float32.
     """
     weights = [getattr(layer, f"{name}_{which}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
-    if not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+    if not (torch._C._has_mkldnn and torch.ops.mkldnn._is_mkldnn_bf16_supported()):
         with torch.autocast("cpu", enabled=False):
             return _run_lstm(layer, states.float(), [weight.float() for weight in weights])
     return _run_lstm(layer, states, weights)

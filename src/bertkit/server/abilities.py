@@ -205,10 +205,8 @@ async def embed_tokens(
     call: Call, model: ServedModel, texts: Sequence[str], *, truncate: bool | None = None
 ) -> list[NDArray[np.float32]]:
     """The states (T, H) of the T tokens of each text."""
-    width = model.encoder.hidden_size
-    tokens = await asyncio.to_thread(
-        lambda: sum(len(each.ids) for each in model.pipeline.tokenizer.encode_batch(texts))
-    )
+    width, most, encode = model.encoder.hidden_size, model.pipeline.max_length, model.pipeline.tokenizer.encode_batch
+    tokens = await asyncio.to_thread(lambda: sum(min(len(each.ids), most) for each in encode(list(texts))))
     if tokens * width > _ANSWER_NUMBERS:
         raise invalid(f"the answer has more than {_ANSWER_NUMBERS:,} numbers: send fewer or shorter texts", "inputs")
     return await call.run(model, model.token_states, texts, truncate=truncate, can_truncate=True)

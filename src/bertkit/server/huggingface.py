@@ -104,9 +104,7 @@ async def feature_extraction(call: Call, request: EmbedRequest) -> object:
     model = call.find_model(request.model, EMBED)
     texts = check_inputs(await read_ids(request.inputs, model, "inputs"), call.service.limits)
     settings = request.settings()
-    cuts = call.service.truncate if settings.truncate is None else settings.truncate
-    if request.truncation_direction.lower() == "left" and cuts:
-        raise invalid("only the end of a text can be cut off: `truncation_direction` must be right")
+    refuse_left(call, request)
     prompt = model.find_prompt(request.prompt_name)
     texts = [prompt + text for text in texts] if prompt else texts
     return await abilities.embed(
@@ -117,6 +115,14 @@ async def feature_extraction(call: Call, request: EmbedRequest) -> object:
         dimensions=settings.dimensions,
         truncate=settings.truncate,
     )
+
+
+def refuse_left(call: Call, request: EmbedRequest) -> None:
+    """422 for a request whose texts would lose their beginning."""
+    truncate = request.settings().truncate
+    cuts = call.service.truncate if truncate is None else truncate
+    if request.truncation_direction.lower() == "left" and cuts:
+        raise invalid("only the end of a text can be cut off: `truncation_direction` must be right")
 
 
 async def sentence_similarity(call: Call, request: SimilarityRequest) -> object:

@@ -24,9 +24,10 @@ _SAMPLE_LINES = 50
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """``lines`` are those of the words in the file, or of a row without words; ``tags`` are as in the file, () without.
+    """``lines`` are those of the words in the file, or of a row without words; ``tags`` are as in the file.
 
-    ``id`` is empty where the file has none, and ``source`` is the text that the words were split from, if there is one.
+    ``tags`` are () where they are not known. ``id`` is empty where the file has none, and ``source`` is the text that
+    the words were split from, if there is one.
     """
 
     lines: Sequence[int]

@@ -62,18 +62,17 @@ def find_spans(table: Table) -> str | None:
 def read_texts(table: Table, text: str, spans: str | None) -> Iterator[Sentence]:
     """The texts of a table as sentences, each a document of its own; with the column ``spans``, tagged.
 
-    Where texts are tagged, one without words is left out, and one whose entities are null, which are not known. A word
-    that an entity covers in part belongs to it. Entities that overlap, or that have no word, are a data error.
+    A text without words is left out if it is tagged. Where its entities are null they are not known, and the sentence
+    has no tags. A word that an entity covers in part belongs to it. Entities that overlap, or that have no word, are a
+    data error.
     """
     id_column = find_id(table.columns)
     used = [text, *filter(None, (spans, id_column))]
     for document, row in enumerate(table.rows(*used)):
         cells = dict(zip(used, row.cells, strict=True))
-        if spans is not None and not cells[spans]:
-            continue
         where, source = at_row(table.path, row.line), cells[text]
         words, tags = split_words(source), tuple[str, ...]()
-        if spans is not None:
+        if spans is not None and cells[spans]:
             found = _read(cells[spans])
             if found is None:
                 example = 'such as [[0, 5, "PER"]] or [{"start": 0, "end": 5, "label": "PER"}]'

@@ -123,8 +123,10 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
 
     def resampling_statistic(
         self, examples: Sequence[ChoiceExample], predictions: Sequence[Choice], scores: Sequence[str]
-    ) -> Statistic:
+    ) -> Statistic | None:
         """The accuracy, for a whole matrix of resamples at a time."""
+        if list(scores) != ["accuracy"]:
+            return None
         gold, answers = ([str(each.label) for each in side] for side in (examples, predictions))
         return resample_classes(gold, answers, scores)
 

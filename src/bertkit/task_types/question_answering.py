@@ -63,7 +63,7 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
     def __post_init__(self) -> None:
         super().__post_init__()
         exact = "exact" if self.rules == "v2" else "exact_match"  # as the two official programs name it
-        if self.metric not in ("f1", exact):
+        if self.metric in {"exact", "exact_match"} - {exact}:
             raise usage_error(f"metric is {self.metric}; the scores of {self.name} are f1, {exact}.")
 
     @property

@@ -19,7 +19,7 @@ from bertkit.task_files.conll_files import COLUMNS, Sentence
 from bertkit.task_files.entity_spans import split_words
 from bertkit.task_files.files import Columns
 from bertkit.task_files.tag_files import open_sentence_rows, read_sentences
-from bertkit.task_types.held_out import describe_overlap, hold_out
+from bertkit.task_types.held_out import describe_overlap, describe_unlabelled, hold_out
 from bertkit.task_types.reader import Reader
 
 
@@ -99,9 +99,15 @@ class TagReader(Reader[TagExample]):
         return self._hold_out(self.labelled("train"))
 
     def notes(self) -> list[str]:
-        """Ill-formed tags, words that give no token, what is held out, and texts that train and dev share."""
-        found = {split: self.labelled(split) for split in ("train", "dev") if split in self.files.splits}
-        notes = [note for split in found for note in self._describe_faults(split)]
+        """Sentences without tags, ill-formed tags, words that give no token, what is held out, and texts that train and
+        dev share."""
+        found, notes = dict[str, list[TagExample]](), list[str]()
+        for split in ("train", "dev"):
+            if split in self.files.splits:
+                rows = list(self.rows(split))
+                found[split] = [example for example in rows if example.label is not None]
+                notes += describe_unlabelled(split, len(rows) - len(found[split]))
+                notes += self._describe_faults(split)
         if self.heldout:
             held = len(self._hold_out(found["train"])[1])
             notes.append(f"no dev file: {held:,} of {len(found['train']):,} sentences are held out as dev")
@@ -127,7 +133,7 @@ class TagReader(Reader[TagExample]):
             start = 0
             for sentence in sentences:
                 name = sentence.id or str(sentence.lines[0])
-                tags = self._tags(sentence, path) if tagged else None
+                tags = self._tags(sentence, path) if tagged and sentence.tags else None
                 yield TagExample(name, sentence.words, tags, sentence.source, document, start)
                 start += len(sentence.words)
 

@@ -177,8 +177,10 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
 
     def resampling_statistic(
         self, examples: Sequence[TagExample], predictions: Sequence[TagPrediction], scores: Sequence[str]
-    ) -> Statistic:
+    ) -> Statistic | None:
         """The scores from counts of entities, for a whole matrix of resamples at a time."""
+        if not set(self.score_names).issuperset(scores):
+            return None
         return resample_entities(list(_gold_tags(examples)), [each.label for each in predictions], scores)
 
     def report(self, example: TagExample, prediction: TagPrediction) -> ExampleReport:
