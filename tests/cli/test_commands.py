@@ -101,7 +101,7 @@ def test_an_interrupted_job_says_how_to_continue(said: str, shown: str) -> None:
         call(stop, "rose", "--book", "b")
     assert str(stopped.value) == f"{shown} Continue with the same command: bertkit stop rose --book b"
     with pytest.raises(KeyboardInterrupt) as stopped:
-        call(stop, "-", "--book", "b")
+        make_command(stop)(Path("-"), book=Path("b"))
     assert str(stopped.value) == said, "what was read from a stream is gone"
 
 
