@@ -49,13 +49,17 @@ def test_options_win_over_the_file_of_settings_and_set_over_options(workspace: P
 
 
 def test_a_run_without_a_profile_is_advised_and_a_chosen_one_is_not(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options: dict[str, Any] = {"size": "1/12/2", "steps": 9, "seq_length": 13, "batch_size": 3, "plan": True}
+    def plan(*arguments: object) -> None:
+        raise BertkitError("nothing is planned")
+
+    monkeypatch.setattr("bertkit.api.pretraining.plan_pretraining", plan)
     profiles: tuple[Literal["paper"] | None, ...] = (None, "paper")
     shown = []
     for profile in profiles:
-        bertkit.pretrain(workspace / "data", **options, profile=profile, progress="plain")
+        with pytest.raises(BertkitError, match="nothing is planned"):
+            bertkit.pretrain(workspace / "data", size="1/12/2", steps=9, plan=True, profile=profile, progress="plain")
         shown.append(capsys.readouterr().err.count("--profile fast learns much more"))
     assert shown == [1, 0]
 

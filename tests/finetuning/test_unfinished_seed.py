@@ -19,10 +19,17 @@ from bertkit.machine.interrupts import Interrupted
 from bertkit.runs import read_metrics
 from bertkit.training.fit import Step, fit
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
+pytestmark = pytest.mark.usefixtures("no_pictures", "without_shape_checks")
 
 STEPS_PER_EPOCH = 7
-OPTIONS: dict[str, Any] = {"epochs": 3, "batch_size": 13, "seeds": 2, "lr": 1e-2, "progress": "plain"}
+OPTIONS: dict[str, Any] = {
+    "epochs": 3,
+    "batch_size": 13,
+    "seeds": 2,
+    "lr": 1e-2,
+    "progress": "plain",
+    "no_baseline": True,
+}
 
 
 def finetune(table: Path, model: Path, output: Path) -> FinetuneResult:
