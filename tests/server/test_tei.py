@@ -17,7 +17,7 @@ from bertkit.checkpoint.model_folder import save_model
 from bertkit.contracts import Tokenizer
 from bertkit.encoders.elmo import tiny
 from bertkit.model import Model
-from bertkit.server import abilities
+from bertkit.server import models
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
 from bertkit.text.words import train
@@ -118,7 +118,7 @@ def test_every_token_has_a_state(server: Server, monkeypatch: pytest.MonkeyPatch
     long = {"inputs": "river " * 90, "parameters": {"truncate": True}}
     assert len(post(server, "/embed_all", long).json()[0]) == 41
     assert post(server, "/embed_all", {**long, "truncation_direction": "left"}).status_code == 422
-    monkeypatch.setattr(abilities, "_ANSWER_NUMBERS", 9)
+    monkeypatch.setattr(models, "_ANSWER_NUMBERS", 9)
     assert post(server, "/embed_all", {"inputs": "the river"}).status_code == 422
 
 

@@ -120,9 +120,8 @@ def evaluate_model(
         page = render_page(evaluation, model=_display_name(model), training=facts, date=date)
         write_text(output / "report.html", page)
         how = {"command": sys.argv, "device": device_record(), "environment": environment()}
-        write_json(
-            output / "report.json", to_json({**evaluation.to_dict(), **how})
-        )  # texts may end in half a character
+        record = to_json({**evaluation.to_dict(), **how})  # texts may end in half a character
+        write_json(output / "report.json", record)
         progress.say(f"the whole report: {output / 'report.html'}")
     else:
         owner = "an ensemble" if len(model.folders) > 1 else f"{model.folder}, which is not in a run folder"

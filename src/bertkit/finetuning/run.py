@@ -26,7 +26,7 @@ from bertkit.inference.conversion import explain_export
 from bertkit.inference.predict import predict
 from bertkit.machine.device import default_device, device_record
 from bertkit.machine.interrupts import Interrupts
-from bertkit.machine.precision import MEASURED, choose_precision, explain_precision
+from bertkit.machine.precision import MEASURED, choose_precision, reason_for_record
 from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder, differing_settings, read_run
@@ -98,10 +98,9 @@ def begin_run(
     if folder.record.exists() and not folder.metrics.exists() and read_run(folder.path)["kind"] == "finetune":
         folder.record.unlink()
     if not folder.record.exists():
-        facts: dict[str, object] = {"data": data, "inputs": inputs, "device": device_record()}
-        if MEASURED in (origins or {}).values():
-            facts["precision_reason"] = explain_precision(default_device())
-        folder.begin(settings, kind=kind, origins=dict(origins or {}), **facts)
+        known = dict(origins or {})
+        facts = {"data": data, "inputs": inputs, "device": device_record(), **reason_for_record(known)}
+        folder.begin(settings, kind=kind, origins=known, **facts)
         return
     record = read_run(folder.path)
     if other := differing_settings(record["run"], settings):

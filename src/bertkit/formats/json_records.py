@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bertkit.errors import data_error
-from bertkit.formats.label_studio import Record, flatten_task, is_labelled_task
+from bertkit.formats.label_studio import flatten_task, is_labelled_task
 from bertkit.formats.lines import at_line
 from bertkit.storage.json_text import RepeatedKeyError, parse_json
+
+Record = dict[str, object]
 
 
 def json_records(path: Path, lines: Iterable[str], *, whole: bool) -> Iterator[tuple[int, Record]]:

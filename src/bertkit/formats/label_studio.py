@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-Record = dict[str, object]
-
 
 def is_labelled_task(record: Mapping[str, object]) -> bool:
     """Whether a record is a task with its data and its annotations."""
     return isinstance(record.get("data"), dict) and isinstance(record.get("annotations"), list)
 
 
-def flatten_task(record: Mapping[str, Any]) -> Record:
+def flatten_task(record: Mapping[str, Any]) -> dict[str, object]:
     """The ``id`` and the data of a task, its choices as ``label``, and its ``entities``, each [start, end, type].
 
     Of several annotations the first counts that was not cancelled; without one both are None. Places are counted in
     characters; Label Studio counts an emoji as two.
     """
-    data: Record = record["data"]
-    row: Record = {"id": record.get("id"), **data, "label": None, "entities": None}
+    data: dict[str, object] = record["data"]
+    row: dict[str, object] = {"id": record.get("id"), **data, "label": None, "entities": None}
     done = [each for each in record["annotations"] if isinstance(each, dict) and not each.get("was_cancelled")]
     if not done:
         return row

@@ -27,8 +27,7 @@ from bertkit.formats.arrow import (
 )
 from bertkit.formats.cells import Structure, spell_cell, to_json
 from bertkit.formats.compression import suffix_of
-from bertkit.formats.json_records import json_records, list_nested, read_field, refuse_nested_rows
-from bertkit.formats.label_studio import Record
+from bertkit.formats.json_records import Record, json_records, list_nested, read_field, refuse_nested_rows
 from bertkit.formats.lines import Lines, at_line, at_row
 from bertkit.formats.text_folders import COLUMNS, text_rows
 from bertkit.formats.workbooks import is_workbook

@@ -6,7 +6,7 @@ import csv
 import io
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -68,9 +68,9 @@ def _find_sheet(path: Path, book: Any) -> Any:
 
 def _lines(sheet: Any) -> Iterator[str]:
     """The rows as CSV; all are as wide as the first unless they have more, so that empty cells at the end are kept."""
-    width = 0
+    width, unescape = 0, load("openpyxl.utils.escape").unescape
     for row in sheet.iter_rows(values_only=True):
-        cells = [_cell(value) for value in row]
+        cells = [_cell(value, unescape) for value in row]
         while cells and not cells[-1]:
             cells.pop()
         width = width or len(cells)
@@ -84,15 +84,12 @@ def _has_values(row: Sequence[object]) -> bool:
     return any(value is not None for value in row)
 
 
-def _cell(value: object) -> str:
-    """A cell as a spreadsheet writes it into a CSV file."""
+def _cell(value: object, unescape: Callable[[str], str]) -> str:
+    """A cell as a spreadsheet writes it into a CSV file; ``unescape`` makes a carriage return of ``_x000D_``."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    if isinstance(value, str):
-        unescape = load("openpyxl.utils.escape").unescape
-        return str(unescape(value))  # _x000D_ is a carriage return
-    return str(value)
+    return unescape(value) if isinstance(value, str) else str(value)

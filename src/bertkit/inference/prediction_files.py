@@ -20,6 +20,7 @@ from bertkit.contracts import Example
 from bertkit.errors import SAME_COMMAND, count_of, usage_error
 from bertkit.escaping import to_json
 from bertkit.formats.lines import decode_lines
+from bertkit.formats.tables import Table
 from bertkit.inference.partial_records import keep_first, keep_intact, read_records
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.predict import BATCHES_IN_A_CHUNK
@@ -72,16 +73,17 @@ def predict_file(pipeline: Pipeline, source: Path, output: Path, report: Report,
     if needs_unique_ids and source != STREAM:
         # Checked before the work, so that an hour of predictions is not lost to a repeated id.
         deque(_with_unique_ids(pipeline.task.reader.read(source), source), maxlen=0)
+    kept = _KeptColumns.of(pipeline.task, source)
     with locked_partial(output) as records:
         check_output(output, overwrite=overwrite)  # another process may have written it before it released the lock
         try:
-            done = _predict_rows(pipeline, source, records, report, needs_unique_ids=needs_unique_ids)
+            done = _predict_rows(pipeline, source, kept, records, report, needs_unique_ids=needs_unique_ids)
         except BaseException:
             if source == STREAM:  # what was read is gone, so nothing can be continued
                 records.unlink()
             raise
         rows = _Rows(records)
-        columns = replace(pipeline.task.answer_columns, kept=tuple(_kept_columns(pipeline.task, source).values()))
+        columns = replace(pipeline.task.answer_columns, kept=tuple(kept.names.values()))
         write_file(output, lambda temporary: write(rows, temporary, columns))
         if done:
             for field, path in further.items():
@@ -97,9 +99,11 @@ def _further_files(pipeline: Pipeline, output: Path) -> dict[str, Path]:
     return {field: output.with_name(f"{output.stem}.{field}.json") for field in pipeline.task.further_answer_files}
 
 
-def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Report, *, needs_unique_ids: bool) -> int:
+def _predict_rows(
+    pipeline: Pipeline, source: Path, kept: _KeptColumns, records: Path, report: Report, *, needs_unique_ids: bool
+) -> int:
     """Append the records of all rows that ``records`` does not have yet."""
-    done = keep_intact(records, "" if source == STREAM else _fingerprint(pipeline, source))
+    done = keep_intact(records, "" if source == STREAM else _fingerprint(pipeline, source, kept))
     done = _in_whole_parts(done)
     keep_first(records, done)
     report(done)
@@ -109,8 +113,8 @@ def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Repor
     # Ctrl-C ends the process at once while it waits for a line of stdin.
     caught = nullcontext(Interrupts()) if source == STREAM else Interrupts()
     with explain_writing(records), open_log(records) as file, caught as interrupts:
-        kept = islice(_input_values(pipeline.task, source), done, None)
-        for record in _records(pipeline, islice(examples, done, None), kept, source):
+        values = islice(kept.values(), done, None)
+        for record in _records(pipeline, islice(examples, done, None), values, source):
             file.write(format_record({_ROW: record}))
             done += 1
             if done % _ROWS_AT_ONCE == 0:
@@ -130,23 +134,41 @@ def _in_whole_parts(rows: int) -> int:
     return rows - rows % _ROWS_AT_ONCE
 
 
-def _kept_columns(task: FileTask, source: Path) -> dict[int, str]:
-    """The columns that predictions keep of their input, by their places; none where its rows are not the examples.
+@dataclass(frozen=True)
+class _KeptColumns:
+    """The columns of ``table`` that predictions keep of their input: ``names`` by their places.
 
-    The ids are left out, because each prediction has its own. A column that is named like one of the predictions gets
-    ``input_`` before its name, twice if the table has that one. A column without a name is left out.
+    There are none, and no table, where the rows of the input are not the examples.
     """
-    opened = None if source == STREAM else task.reader.open_table(source)
-    if opened is None:
-        return {}
-    table, columns = opened
-    taken = {*task.answer_columns.columns, *task.answer_columns.further}
-    others = {name for name in table.columns if name not in taken}
-    return {
-        place: _free_name(name, others) if name in taken else name
-        for place, name in enumerate(table.columns)
-        if name and name != columns.id
-    }
+
+    table: Table | None
+    names: Mapping[int, str]
+
+    @classmethod
+    def of(cls, task: FileTask, source: Path) -> _KeptColumns:
+        """Those of the input ``source``.
+
+        The ids are left out, because each prediction has its own. A column that is named like one of the predictions
+        gets ``input_`` before its name, twice if the table has that one. A column without a name is left out.
+        """
+        opened = None if source == STREAM else task.reader.open_table(source)
+        if opened is None:
+            return cls(None, {})
+        table, columns = opened
+        taken = {*task.answer_columns.columns, *task.answer_columns.further}
+        others = {name for name in table.columns if name not in taken}
+        names = {
+            place: _free_name(name, others) if name in taken else name
+            for place, name in enumerate(table.columns)
+            if name and name != columns.id
+        }
+        return cls(table, names)
+
+    def values(self) -> Iterator[Mapping[str, object]]:
+        """Those of each row, by the names of the columns."""
+        if self.table is None or not self.names:
+            return repeat({})
+        return ({name: row[place] for place, name in self.names.items()} for row in self.table.all_values())
 
 
 def _free_name(name: str, others: Collection[str]) -> str:
@@ -156,7 +178,8 @@ def _free_name(name: str, others: Collection[str]) -> str:
 
 def _predict_to_stdout(pipeline: Pipeline, source: Path) -> int:
     count = 0
-    for record in _records(pipeline, _examples(pipeline, source), _input_values(pipeline.task, source), source):
+    kept = _KeptColumns.of(pipeline.task, source)
+    for record in _records(pipeline, _examples(pipeline, source), kept.values(), source):
         sys.stdout.write(to_json(record) + "\n")
         count += 1
     return count
@@ -168,15 +191,6 @@ def _examples(pipeline: Pipeline, source: Path) -> Iterator[Example]:
         return reader.read(source)
     lines = enumerate(decode_lines(Path("stdin"), read_stdin()), start=1)
     return (reader.read_line(str(number), line.rstrip("\r\n")) for number, line in lines)
-
-
-def _input_values(task: FileTask, source: Path) -> Iterator[Mapping[str, object]]:
-    """The values of each row of the input, by the columns that are kept."""
-    kept = _kept_columns(task, source)
-    opened = task.reader.open_table(source) if kept else None
-    if opened is None:
-        return repeat({})
-    return ({name: values[place] for place, name in kept.items()} for values in opened[0].all_values())
 
 
 def _records(
@@ -202,11 +216,11 @@ def _chunks(examples: Iterator[Example]) -> Iterator[list[Example]]:
     return iter(lambda: list(islice(examples, _ROWS_AT_ONCE)), [])
 
 
-def _fingerprint(pipeline: Pipeline, source: Path) -> str:
+def _fingerprint(pipeline: Pipeline, source: Path, kept: _KeptColumns) -> str:
     """A hash of everything that the predictions, and the form of their records, depend on."""
     task = json.dumps(pipeline.task.record(), sort_keys=True)  # has the columns that are read
-    kept = json.dumps(_kept_columns(pipeline.task, source))
-    return fingerprint_of(pipeline.folders, sha256_of(source), source.name, pipeline.runtime.name, task, kept, _ROW)
+    names = json.dumps(kept.names)
+    return fingerprint_of(pipeline.folders, sha256_of(source), source.name, pipeline.runtime.name, task, names, _ROW)
 
 
 def _with_unique_ids(examples: Iterable[Example], source: Path) -> Iterator[Example]:

@@ -11,6 +11,8 @@ from typing import Literal, get_args
 import torch
 from torch.nn import functional
 
+from bertkit.machine.device import default_device
+
 Precision = Literal["float32", "bfloat16"]
 MEASURED = "measured"
 """The origin, in the record of a run, of a precision that nobody gave."""
@@ -34,6 +36,11 @@ def choose_precision(device: torch.device) -> Precision:
     if device.type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
     return "bfloat16" if measure_bfloat16_speedup(device) >= _MIN_SPEEDUP else "float32"
+
+
+def reason_for_record(origins: Mapping[str, str]) -> dict[str, str]:
+    """Why the precision of a run was chosen, for its record; nothing if no origin says that it was measured."""
+    return {"precision_reason": explain_precision(default_device())} if MEASURED in origins.values() else {}
 
 
 def explain_precision(device: torch.device) -> str:

@@ -17,7 +17,7 @@ from bertkit.data.mixture import Mixture
 from bertkit.errors import usage_error
 from bertkit.machine.device import default_device, device_record
 from bertkit.machine.interrupts import Interrupts
-from bertkit.machine.precision import MEASURED, choose_precision, explain_precision
+from bertkit.machine.precision import MEASURED, choose_precision, reason_for_record
 from bertkit.pretraining.card import data_fingerprints, write_pretraining_card
 from bertkit.pretraining.from_model import check_same_model, model_fingerprint
 from bertkit.pretraining.heldout import read_last_evaluation
@@ -77,7 +77,7 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
                 **model_fingerprint(job.run),
                 origins=all_origins,
                 device=device_record(),
-                **({"precision_reason": explain_precision(default_device())} if run.precision is None else {}),
+                **(reason_for_record(all_origins) if folder.writes else {}),  # others would have to measure
             )
             return _train(job, folder, interrupts, progress)
 

@@ -86,13 +86,13 @@ def estimate_run(name: str, run: PretrainRun, *, share: float = 1.0) -> Pretrain
     long_steps = 0 if run.long_seq_length is None else int(run.steps * run.long_share)
     steps = round(share * run.steps)
     short = min(steps, run.steps - long_steps)
-    phases = [(short, run.seq_length), (steps - short, run.long_seq_length or run.seq_length)]
-    flop = sum(steps * count_flops(model, _artificial_row(run, length)) for steps, length in phases)
+    phases = zip((short, steps - short), run.batch_shapes, strict=False)
+    flop = sum(count * rows * count_flops(model, _artificial_row(run, length)) for count, (rows, length) in phases)
     return PretrainingEstimate(
         name=name,
         parameters=sum(each.numel() for each in model.parameters()),
         steps=steps,
-        flop=float(flop * run.batch_size),
+        flop=float(flop),
     )
 
 

@@ -21,7 +21,8 @@ from pathlib import Path
 
 from bertkit import config
 from bertkit.config import Setting, apply
-from bertkit.errors import count_of, did_you_mean, usage_error
+from bertkit.errors import SAME_COMMAND, count_of, did_you_mean, usage_error
+from bertkit.machine.interrupts import Interrupted
 from bertkit.report.progress import Progress
 from bertkit.reproduction.corpora import Corpora, find_corpus
 from bertkit.reproduction.estimate import ReproductionEstimate
@@ -84,7 +85,11 @@ def reproduce(
     units = plan.units()
     # Under torchrun all processes pre-train together: with the networks first, none has to wait for a fine-tuning.
     networks = [unit for unit in order_units(units) if unit.shared]
-    failed = run_all([*networks, *units], output / "locks", progress)
+    try:
+        failed = run_all([*networks, *units], output / "locks", progress)
+    except Interrupted as stop:  # what a single training says would continue that one alone
+        stop.args = (f"stopped; what is finished is kept. {SAME_COMMAND}",)
+        raise
     found = ResultsReader(plan, failed).read(command)
     known = [each.name for each in find_tables("all", chosen.snapshots)]
     page = write_tables(found, output, _introduce(chosen), known) if rank() == 0 else output

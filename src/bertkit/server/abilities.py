@@ -35,9 +35,6 @@ from bertkit.task_types.text_task import mean_output
 _ANSWER_CHARACTERS = 2_000_000
 """The most characters of an answer with candidates for masks: as many as a body may have."""
 
-_ANSWER_NUMBERS = 4_000_000
-"""The most numbers of an answer with the states of tokens: 40 MB of JSON."""
-
 _CANDIDATE_CHARACTERS = 100
 """What a candidate has in JSON beside the text that it completes."""
 
@@ -205,10 +202,6 @@ async def embed_tokens(
     call: Call, model: ServedModel, texts: Sequence[str], *, truncate: bool | None = None
 ) -> list[NDArray[np.float32]]:
     """The states (T, H) of the T tokens of each text."""
-    width, most, encode = model.encoder.hidden_size, model.pipeline.max_length, model.pipeline.tokenizer.encode_batch
-    tokens = await asyncio.to_thread(lambda: sum(min(len(each.ids), most) for each in encode(list(texts))))
-    if tokens * width > _ANSWER_NUMBERS:
-        raise invalid(f"the answer has more than {_ANSWER_NUMBERS:,} numbers: send fewer or shorter texts", "inputs")
     return await call.run(model, model.token_states, texts, truncate=truncate, can_truncate=True)
 
 

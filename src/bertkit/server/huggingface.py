@@ -106,11 +106,10 @@ async def feature_extraction(call: Call, request: EmbedRequest) -> object:
     settings = request.settings()
     refuse_left(call, request)
     prompt = model.find_prompt(request.prompt_name)
-    texts = [prompt + text for text in texts] if prompt else texts
     return await abilities.embed(
         call,
         model,
-        texts,
+        [prompt + text for text in texts],
         normalize=settings.normalize is not False,
         dimensions=settings.dimensions,
         truncate=settings.truncate,

@@ -34,6 +34,9 @@ _BATCH = 64
 _PART_TOKENS = 8192
 """Tokens between two looks at the clock: below a second for MiniLM on two cores. Most batches are shorter."""
 
+_ANSWER_NUMBERS = 4_000_000
+"""The most numbers of an answer with the states of tokens: 40 MB of JSON."""
+
 FILL, EMBED = "fill-mask", "feature-extraction"
 
 
@@ -199,11 +202,23 @@ class Embeddings:
 class TokenStates(Embeddings):
     """Texts to the states (T, H) of their T tokens in float32, special tokens included."""
 
+    def encode(self, inputs: Sequence[str]) -> list[Encoded]:
+        """One feature per text; 422 for an answer that would be too large."""
+        encoded = super().encode(inputs)
+        if sum(each.num_tokens for each in encoded) * self._model.encoder.hidden_size > _ANSWER_NUMBERS:
+            message = f"the answer has more than {_ANSWER_NUMBERS:,} numbers: send fewer or shorter texts"
+            raise invalid(message, "inputs")
+        return encoded
+
     def run(self, inputs: Sequence[Encoded], check: Callable[[], None] = _never_stop) -> list[NDArray[np.float32]]:
         """The states."""
         features = [each.content for each in inputs]
-        rows = self._model.run(TokenEmbedder(self._model.encoder).eval(), features, check)
+        rows = self._model.run(self._token_embedder, features, check)
         return [row["states"][: len(feature)] for row, feature in zip(rows, features, strict=True)]
+
+    @cached_property
+    def _token_embedder(self) -> TokenEmbedder:
+        return TokenEmbedder(self._model.encoder).eval()
 
 
 class FillInput(NamedTuple):

@@ -55,8 +55,7 @@ async def embeddings(call: Call, request: EmbeddingsRequest) -> object:
         {"object": "embedding", "index": number, "embedding": _write(vector, request.encoding_format)}
         for number, vector in enumerate(vectors)
     ]
-    usage = {"prompt_tokens": call.usage.tokens, "total_tokens": call.usage.tokens}
-    return {"object": "list", "model": model.name, "data": data, "usage": usage}
+    return {"object": "list", "model": model.name, "data": data, "usage": _usage(call)}
 
 
 class InfinityClassifyRequest(Request):
@@ -75,9 +74,12 @@ async def classify(call: Call, request: InfinityClassifyRequest) -> object:
     found = await abilities.classify(
         call, model, texts, activation=activation, truncate=request.truncate, field="input"
     )
-    usage = {"prompt_tokens": call.usage.tokens, "total_tokens": call.usage.tokens}
     answer = {"object": "classify", "id": call.request_id, "model": model.name, "created": int(time.time())}
-    return {**answer, "data": [label_records(each) for each in found], "usage": usage}
+    return {**answer, "data": [label_records(each) for each in found], "usage": _usage(call)}
+
+
+def _usage(call: Call) -> dict[str, int]:
+    return {"prompt_tokens": call.usage.tokens, "total_tokens": call.usage.tokens}
 
 
 async def models(call: Call, _: None) -> object:

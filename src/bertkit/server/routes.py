@@ -36,9 +36,10 @@ def _openai() -> list[Endpoint]:
     embed = {"handle": openai.embeddings, "record": openai.EmbeddingsRequest, "summary": "Vectors of texts"}
     listed = {"handle": openai.models, "method": "GET", "summary": "The loaded models"}
     one = {"path": "/v1/models/{model}", "handle": openai.model, "method": "GET", "summary": "One model"}
-    classify = {"handle": openai.classify, "record": openai.InfinityClassifyRequest, "summary": "Classes of texts"}
+    record = openai.InfinityClassifyRequest
+    classify = {"path": "/classify", "handle": openai.classify, "record": record, "summary": "Classes of texts"}
     entries = [
-        {"path": "/classify", **classify},
+        classify,
         *({"path": path, **embed} for path in ("/v1/embeddings", "/embeddings")),
         *({"path": path, **listed} for path in ("/v1/models", "/models")),
         one,

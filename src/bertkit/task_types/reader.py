@@ -89,6 +89,20 @@ class Reader(ABC, Generic[E]):
         ids = [example.id for example in self.read(path)]
         return len(ids), describe_repeated_ids(path.name, ((id, None) for id in ids))
 
+    def describe_rows(self, split: str, labelled: Sequence[E]) -> list[str]:
+        """What else is unusual about the labelled examples of a split."""
+        return []
+
+    def _labelled_with_notes(self, split: str, notes: list[str]) -> list[E]:
+        """The labelled examples of a split; what is unusual about the split is added to ``notes``."""
+        rows = list(self.rows(split))
+        labelled = [example for example in rows if example.label is not None]
+        notes += describe_unlabelled(split, len(rows) - len(labelled))
+        notes += self.describe_rows(split, labelled)
+        if self.files.splits[split].columns.id is not None:
+            notes += describe_repeated_ids(split, ((example.id, example.label) for example in rows))
+        return labelled
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowReader(Reader[L], Generic[L]):
@@ -108,17 +122,3 @@ class RowReader(Reader[L], Generic[L]):
             share = f"{self.heldout:.0%} of every class, at least one, " if has_classes else ""
             notes.append(describe_held_out(train, hold_out(train, self.heldout)[1], share=share))
         return notes + describe_overlap(train, dev)
-
-    def describe_rows(self, split: str, labelled: Sequence[L]) -> list[str]:
-        """What else is unusual about the labelled examples of a split."""
-        return []
-
-    def _labelled_with_notes(self, split: str, notes: list[str]) -> list[L]:
-        """The labelled examples of a split; what is unusual about the split is added to ``notes``."""
-        rows = list(self.rows(split))
-        labelled = [example for example in rows if example.label is not None]
-        notes += describe_unlabelled(split, len(rows) - len(labelled))
-        notes += self.describe_rows(split, labelled)
-        if self.files.splits[split].columns.id is not None:
-            notes += describe_repeated_ids(split, ((example.id, example.label) for example in rows))
-        return labelled

@@ -19,7 +19,7 @@ from bertkit.task_files.conll_files import COLUMNS, Sentence
 from bertkit.task_files.entity_spans import split_words
 from bertkit.task_files.files import Columns
 from bertkit.task_files.tag_files import open_sentence_rows, read_sentences
-from bertkit.task_types.held_out import describe_overlap, describe_unlabelled, hold_out
+from bertkit.task_types.held_out import describe_overlap, hold_out
 from bertkit.task_types.reader import Reader
 
 
@@ -101,13 +101,9 @@ class TagReader(Reader[TagExample]):
     def notes(self) -> list[str]:
         """Sentences without tags, ill-formed tags, words that give no token, what is held out, and texts that train and
         dev share."""
-        found, notes = dict[str, list[TagExample]](), list[str]()
-        for split in ("train", "dev"):
-            if split in self.files.splits:
-                rows = list(self.rows(split))
-                found[split] = [example for example in rows if example.label is not None]
-                notes += describe_unlabelled(split, len(rows) - len(found[split]))
-                notes += self._describe_faults(split)
+        notes: list[str] = []
+        splits = [split for split in ("train", "dev") if split in self.files.splits]
+        found = {split: self._labelled_with_notes(split, notes) for split in splits}
         if self.heldout:
             held = len(self._hold_out(found["train"])[1])
             notes.append(f"no dev file: {held:,} of {len(found['train']):,} sentences are held out as dev")
@@ -116,7 +112,8 @@ class TagReader(Reader[TagExample]):
     def _hold_out(self, examples: Sequence[TagExample]) -> tuple[list[TagExample], list[TagExample]]:
         return hold_out(examples, self.heldout, by_class=False)
 
-    def _describe_faults(self, split: str) -> list[str]:
+    def describe_rows(self, split: str, labelled: Sequence[TagExample]) -> list[str]:
+        """Ill-formed tags, and words that give no token."""
         paths = self.files.paths(self.name, split)
         sentences = [sentence for path in paths for sentence in read_sentences(path)]
         notes = []
