@@ -155,6 +155,14 @@ class Encoder(nn.Module, ABC):
     causal: bool = False
     gradient_checkpointing: bool = False
 
+    def find_prediction_head(self) -> nn.Module | None:
+        """A layer of the encoder itself between its hidden states and the output layer of every objective, if any.
+
+        It maps (..., H) to what an output layer reads: (..., H), or as wide as the token embeddings. The objectives of
+        pre-training and of fine-tuning share it, and a masked-LM head then has no transform.
+        """
+        return None
+
     @abstractmethod
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
@@ -179,19 +187,7 @@ class TokenEmbedding(Protocol):
 
     @property
     def token_embedding(self) -> nn.Embedding:
-        """The table of token embeddings, (vocabulary, E); E is H, or what the encoder's ``prediction_head`` gives."""
-
-
-@runtime_checkable
-class PredictionLayer(Protocol):
-    """An encoder with a layer of its own between its hidden states and the output layer of every objective.
-
-    The objectives of pre-training and of fine-tuning share it, and a masked-LM head has no transform of its own.
-    """
-
-    @property
-    def prediction_head(self) -> nn.Module:
-        """From hidden states (..., H) to what an output layer reads: (..., H), or as wide as the token embeddings."""
+        """The table of token embeddings, (vocabulary, E); E is H, or what the encoder's prediction head gives."""
 
 
 @runtime_checkable

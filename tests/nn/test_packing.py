@@ -79,3 +79,9 @@ def test_rounding_adds_padding_that_the_mask_excludes() -> None:
     assert len(layout.indices) == 152
     assert len(set(layout.indices.tolist())) == 152
     assert layout.mask is mask
+
+
+@given(LENGTHS)
+def test_offsets_are_where_rows_begin_in_the_list(lengths: list[int]) -> None:
+    layout = PackedRows.of(make_mask(lengths), rounded=False)
+    assert layout.find_offsets().tolist() == [sum(lengths[:row]) for row in range(len(lengths) + 1)]

@@ -22,6 +22,7 @@ from bertkit.nn.linear import linear
 from bertkit.nn.local_attention import band, band_of_blocks, cut_keys, cut_queries, join_blocks
 from bertkit.nn.packing import PackedRows, TokenSubset, select_tokens
 from bertkit.nn.rotary import rotate
+from bertkit.nn.varlen_attention import attend_packed, supports
 
 
 class SelfAttention(nn.Module):
@@ -67,6 +68,17 @@ class SelfAttention(nn.Module):
         if passes.trains_on_cpu(key_value) and not in_blocks:
             allowed = self._attention_mask(layout, subset)
             tokens = attend_tokens(query, key_value, output_layout, layout, allowed, self.num_heads, self._rate)
+        elif supports(key_value, self.qkv.in_features // self.num_heads) and (subset is None or not self._has_columns):
+            tokens = attend_packed(
+                query,
+                key_value,
+                output_layout,
+                layout,
+                num_heads=self.num_heads,
+                rate=self._rate,
+                causal=self.causal,
+                window=self.window,
+            )
         else:
             padded = layout.pad(key_value)
             parts = padded.chunk(3, -1) if query is None else (output_layout.pad(query), *padded.chunk(2, -1))
@@ -91,6 +103,11 @@ class SelfAttention(nn.Module):
             scores = scores.masked_fill(~allowed[:, None], float("-inf"))
         shares: Tensor = scores.softmax(dim=-1)
         return shares
+
+    @property
+    def _has_columns(self) -> bool:
+        """Whether the columns of a query and a key decide if one sees the other, and not their row alone."""
+        return self.causal or self.window is not None
 
     @property
     def _rate(self) -> float:

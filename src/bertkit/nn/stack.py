@@ -6,12 +6,13 @@ width.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from bertkit.nn.packing import PackedRows, TokenSubset, round_up
+from bertkit.nn.packing import PackedRows, TokenSubset, find_true, round_up
 
 MAX_SUBSET = 0.75
 """Above this share of the tokens, selecting them costs as much as it saves."""
@@ -41,7 +42,7 @@ class BlockStack(nn.ModuleList):
 
         With ``gradient_checkpointing`` the backward pass recomputes each block (Chen et al., arXiv 1604.06174).
         """
-        layout = PackedRows.of(mask).to(states.device)
+        layout = PackedRows.of(mask, rounded=states.device.type == "cpu").to(states.device)
         subset = None
         if positions is not None and not output_hidden_states:
             subset = _select_positions(positions, mask, states.device)
@@ -74,13 +75,13 @@ def _select_positions(
 
     Other tokens, from the beginnings of all rows, are added up to a round number (see ``packing.py``).
     """
-    count = int(positions.sum())
-    if count > MAX_SUBSET * int(mask.sum()):
+    count = int(np.count_nonzero(positions.numpy()))
+    if count > MAX_SUBSET * np.count_nonzero(mask.numpy()):
         return None
     # Transposed: column by column the extra tokens are spread over all rows, so that no single row becomes wide.
-    others = (mask & ~positions).T.nonzero()[: round_up(count) - count]
+    others = find_true((mask & ~positions).T)[: round_up(count) - count]
     selected = positions.clone()
-    selected[others[:, 1], others[:, 0]] = True
+    selected[others % len(mask), others // len(mask)] = True
     return TokenSubset.of(selected, mask).to(device)
 
 

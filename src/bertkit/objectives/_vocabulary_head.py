@@ -12,10 +12,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Encoder, PredictionLayer, PretrainingObjective, TokenEmbedding
+from bertkit.contracts import Encoder, PretrainingObjective, TokenEmbedding
 from bertkit.errors import usage_error
 from bertkit.nn.cross_entropy import argmax_logits, sum_cross_entropy
-from bertkit.nn.packing import pad_indices
+from bertkit.nn.packing import find_true, pad_indices
 
 
 def find_token_embedding(encoder: Encoder, objective: str) -> nn.Embedding:
@@ -30,7 +30,7 @@ def find_token_embedding(encoder: Encoder, objective: str) -> nn.Embedding:
         raise usage_error(
             f"task.objectives has {objective}, whose output layer is the token embedding of the encoder; that of "
             f"{type(encoder).__name__} is {width} wide and the states before it are {read}: give the encoder a "
-            f"prediction_head from {encoder.hidden_size} to {width}."
+            f"prediction head from {encoder.hidden_size} to {width}."
         )
     return encoder.token_embedding
 
@@ -38,10 +38,11 @@ def find_token_embedding(encoder: Encoder, objective: str) -> nn.Embedding:
 @torch.no_grad()
 def _read_width(encoder: Encoder) -> int:
     """The width of the states that an output layer reads: the encoder's, or those of its prediction layer."""
-    if not isinstance(encoder, PredictionLayer):
+    head = encoder.find_prediction_head()
+    if head is None:
         return encoder.hidden_size
     device = next(encoder.parameters()).device
-    return int(encoder.prediction_head(torch.zeros(1, encoder.hidden_size, device=device)).shape[-1])
+    return int(head(torch.zeros(1, encoder.hidden_size, device=device)).shape[-1])
 
 
 class VocabularyHead(PretrainingObjective):
@@ -76,7 +77,7 @@ class VocabularyHead(PretrainingObjective):
         rows = states.hidden_states.flatten(0, 1)
         if self.label not in batch.labels:
             return rows
-        labelled = (batch.on_host.labels[self.label].flatten() != IGNORE).nonzero().squeeze(1)
+        labelled = find_true(batch.on_host.labels[self.label] != IGNORE)
         return rows[pad_indices(labelled).to(rows.device, non_blocking=True)]
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
@@ -91,5 +92,5 @@ class VocabularyHead(PretrainingObjective):
         return {f"{self.label}_accuracy": LossTerm(right, len(labels))}
 
     def _labels(self, batch: Batch) -> Int[Tensor, " M"]:
-        labels = batch.on_host.labels[self.label]
-        return labels[labels != IGNORE].to(batch.input_ids.device, non_blocking=True)
+        labels = batch.on_host.labels[self.label].flatten()
+        return labels[find_true(labels != IGNORE)].to(batch.input_ids.device, non_blocking=True)
