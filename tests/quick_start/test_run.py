@@ -100,6 +100,23 @@ def test_quickstart_trains_and_reports(tmp_path: Path) -> None:
     assert load(result.scores["pre-trained"].folder).classify("The baker salts the bread.").label in packages
 
 
+@pytest.mark.parametrize(("needed", "expected"), [(100, 476), (380, 196), (400, 180), (900, 180)])
+def test_pretraining_has_its_share_on_a_busy_machine(
+    needed: float, expected: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ten minutes; 576 seconds are divided, and at least 180 are for the pre-training."""
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    said: list[str] = []
+    progress = Progress("quiet")
+    monkeypatch.setattr(progress, "say", said.append)
+    budget = quick_start_run._Budget(begin=0.0, seconds=600.0, processes=2)
+    assert quick_start_run._divide_rest(budget, needed, progress) == expected
+    late = {400: "4 s", 900: "8 min"}
+    assert [line.rpartition("takes about ")[2] for line in said] == [
+        f"{late[seconds]} longer than 10 min" for seconds in late if seconds == needed
+    ]
+
+
 def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(BertkitError, match=r"is not empty\. Choose another -o folder"):

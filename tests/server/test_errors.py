@@ -18,6 +18,14 @@ def test_both_forms_say_the_same() -> None:
     }
 
 
+def test_a_hint_is_part_of_the_sentence_and_a_field() -> None:
+    error = ServerError(422, "too long.", field="inputs", hint="Shorten\nit.")
+    body = {"error": "too long. Shorten it.", "error_type": "Validation", "field": "inputs", "hint": "Shorten it."}
+    assert error.body("flat") == body
+    assert error.body("nested")["message"] == "too long. Shorten it."
+    assert error.headers() == {"x-error-message": "too long. Shorten it."}
+
+
 def test_a_fault_of_the_server_is_not_called_one_of_the_request() -> None:
     types = [ServerError(status, "x").body("nested")["error"]["type"] for status in (401, 429, 500, 503, 504)]  # type: ignore[index]
     assert types == ["authentication_error", "rate_limit_error", *["server_error"] * 3]

@@ -75,8 +75,8 @@ def test_what_cannot_be_asked_is_refused(tiny_models: Path) -> None:
     [
         ("no place", LABELS, "needs one {}"),
         ("{}" * 3, LABELS, "needs one {}"),
-        ("{}" + "x" * 190_000, ["a"] * 20, "are allowed: send fewer"),
-        ("It is {}.", ["a" * 20] * 90_000, "are allowed: send fewer"),
+        ("{}" + "x" * 190_000, ["a"] * 20, "are allowed. Send fewer"),
+        ("It is {}.", ["a" * 20] * 90_000, "are allowed. Send fewer"),
     ],
 )
 def test_a_template_or_labels_that_would_fill_the_memory_are_refused(

@@ -6,7 +6,7 @@ weights, the initial weights of the pre-training, and its result. The report sho
 are.
 
 The first two starts are fine-tuned before the pre-training, which so knows how much time the third one needs, and takes
-the rest.
+the rest, or a least share of the time where other programs have slowed them down.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from bertkit.quick_start.report import (
     fill_blanks,
 )
 from bertkit.quick_start.workers import count_processes, finetune_all
-from bertkit.report.progress import Progress
+from bertkit.report.progress import Progress, describe_duration
 from bertkit.runs import read_metrics
 from bertkit.task_types import FileTask
 from bertkit.text.wordpiece import WordPiece
@@ -54,7 +54,10 @@ from bertkit.user_tables.guess import guess
 _SHARE_TO_MEASURE = 0.005
 _SHARE_TO_FINETUNE = 0.35
 _SHARE_IN_ALL = 0.96
-"""Shares of the time; pre-training gets what the fine-tunings leave."""
+_LEAST_SHARE_TO_PRETRAIN = 0.3
+"""Shares of the time; pre-training gets what the fine-tunings leave, usually two thirds of it. Where other programs use
+the cores the fine-tunings may leave seconds, in which nothing is learned (one step: 45 %, a bag of words 54); then
+everything takes longer."""
 
 _SECONDS_BESIDE_STEPS = 15.0
 """Pre-training takes these in addition to its minutes: to import PyTorch, then for the last evaluation and the plot."""
@@ -129,7 +132,7 @@ def quickstart(
     _save_initial_weights(run, starts[INITIAL_WEIGHTS].model)
     scores = _finetune({start: starts[start] for start in (UNTRAINED, INITIAL_WEIGHTS)}, budget, progress)
     needed = 1.1 * scores[UNTRAINED].seconds * budget.rounds(_SEEDS) / budget.rounds(2 * _SEEDS)
-    seconds = max(1.0, budget.left - needed - _SECONDS_BESIDE_STEPS)
+    seconds = _divide_rest(budget, needed + _SECONDS_BESIDE_STEPS, progress)
     pretrained = pretrain(replace(run, minutes=seconds / 60), progress, origins={"precision": MEASURED})
     scores |= _finetune({PRETRAINED: starts[PRETRAINED]}, budget, progress)
     return QuickstartResult(
@@ -143,6 +146,17 @@ def quickstart(
         scores=scores,
         seconds=time.monotonic() - budget.begin,
     )
+
+
+def _divide_rest(budget: _Budget, needed: float, progress: Progress) -> float:
+    """The seconds of pre-training: what is left after the ``needed`` seconds of other work, or its least share."""
+    left, least = budget.left - needed, _LEAST_SHARE_TO_PRETRAIN * budget.seconds
+    if left < least:
+        progress.say(
+            f"fine-tuning takes longer than planned, as if other programs used the cores: the quickstart takes about "
+            f"{describe_duration(least - left)} longer than {describe_duration(budget.seconds)}"
+        )
+    return max(least, left)
 
 
 def _choose_size(

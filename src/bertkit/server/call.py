@@ -108,7 +108,5 @@ class Call:
 def _explain_length(error: TooLongError, place: str, can_truncate: bool) -> ServerError:
     """TEI's sentence, and what to do."""
     advice = "Shorten the text" + (", or ask for its end to be cut off with truncate: true." if can_truncate else ".")
-    message = (
-        f"Input validation error: `inputs` must have less than {error.limit + 1} tokens. Given: {error.given}. {advice}"
-    )
-    return ServerError(422, message, field=place, code="too_long")
+    message = f"Input validation error: `inputs` must have less than {error.limit + 1} tokens. Given: {error.given}."
+    return ServerError(422, message, field=place, hint=advice, code="too_long")

@@ -37,9 +37,9 @@ _HEADER_LENGTH = 300
 class ServerError(Exception):
     """What a client did wrong, or why it has to wait.
 
-    ``field`` is the place in the body, such as ``inputs[3]``. ``kind`` replaces the usual name of the status, and
-    ``code`` that in OpenAI's body.
-    ``retry_after`` are seconds. With ``close`` the connection is not used again.
+    ``field`` is the place in the body, such as ``inputs[3]``. ``hint``, a sentence, says what to do; it follows the
+    message and is a field of its own as well. ``kind`` replaces the usual name of the status, and ``code`` that in
+    OpenAI's body. ``retry_after`` are seconds. With ``close`` the connection is not used again.
     """
 
     def __init__(
@@ -48,15 +48,17 @@ class ServerError(Exception):
         message: str,
         *,
         field: str | None = None,
+        hint: str | None = None,
         kind: str | None = None,
         code: str | None = None,
         retry_after: float | None = None,
         close: bool = False,
     ) -> None:
-        super().__init__(message)
+        self.message = printable(" ".join(f"{message} {hint or ''}".split()))
+        super().__init__(self.message)
         self.status = status
-        self.message = printable(" ".join(message.split()))
         self.field = field
+        self.hint = None if hint is None else printable(" ".join(hint.split()))
         self.kind = kind or _KINDS.get(status, "Error")
         self.code = code or self.kind
         self.retry_after = retry_after
@@ -65,8 +67,9 @@ class ServerError(Exception):
     def body(self, dialect: Dialect) -> dict[str, object]:
         """The body in one of the two forms."""
         if dialect == "flat":
-            where = {} if self.field is None else {"field": self.field}
-            return {"error": self.message, "error_type": self.kind, **where}
+            found = {"field": self.field, "hint": self.hint}
+            known = {name: text for name, text in found.items() if text is not None}
+            return {"error": self.message, "error_type": self.kind, **known}
         details = {
             "message": self.message,
             "type": "server_error" if self.status >= 500 else _OPENAI_TYPES.get(self.status, "invalid_request_error"),
@@ -94,14 +97,14 @@ def malformed(message: str, field: str | None = None) -> ServerError:
     return ServerError(400, message, field=field)
 
 
-def invalid(message: str, field: str | None = None) -> ServerError:
+def invalid(message: str, field: str | None = None, hint: str | None = None) -> ServerError:
     """A field with a value that cannot be used (422)."""
-    return ServerError(422, message, field=field)
+    return ServerError(422, message, field=field, hint=hint)
 
 
-def unable(message: str) -> ServerError:
+def unable(message: str, hint: str | None = None) -> ServerError:
     """Something that this model cannot do (424)."""
-    return ServerError(424, message)
+    return ServerError(424, message, hint=hint)
 
 
 def overloaded(seconds: float) -> ServerError:

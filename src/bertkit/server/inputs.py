@@ -53,8 +53,9 @@ def refuse_repetition(characters: int, limits: Limits, field: str) -> None:
     if characters > limits.body_bytes:
         raise invalid(
             f"the texts have {characters:,} characters, with one that is read with each of the others; "
-            f"{limits.body_bytes:,} are allowed: send fewer",
+            f"{limits.body_bytes:,} are allowed.",
             field,
+            "Send fewer.",
         )
 
 

@@ -111,12 +111,13 @@ def _explain(error: Exception, record: type[Any]) -> ServerError:
     text = str(error) or "the body is nested too deeply"
     found = _PATH.search(text)
     field, text = (found[1] or None, text[: found.start()]) if found else (None, text)
+    hint = ""
     if match := _UNKNOWN_FIELD.search(text) or _MISSING_FIELD.search(text):
         if "unknown" in text and not field:  # further in, the names are those of another record
-            known = getattr(record, "__struct_encode_fields__", ())
-            text = f"{text}.{hint}" if (hint := did_you_mean(match[1], known)) else text
+            hint = did_you_mean(match[1], getattr(record, "__struct_encode_fields__", ())).strip()
         field = f"{field}.{match[1]}" if field else match[1]
-    return invalid(f"{field}: {text}" if field else text, field)
+    message = f"{field}: {text}" if field else text
+    return invalid(f"{message}." if hint else message, field, hint or None)
 
 
 def _too_large(limit: int) -> ServerError:

@@ -114,14 +114,14 @@ class Service:
         if name is not None:
             if name in self.models:
                 return self.models[name]
-            hint = did_you_mean(name, self.models)
-            message = f'no model is named "{name[:100]}".{hint} There are: {", ".join(self.models)}'
-            raise ServerError(404, message, field="model", kind="model_not_found")
+            hint = f"{did_you_mean(name, self.models)} There are: {', '.join(self.models)}".strip()
+            message = f'no model is named "{name[:100]}".'
+            raise ServerError(404, message, field="model", hint=hint, kind="model_not_found")
         able = [model for model in self.models.values() if task is None or task in model.tasks]
         if able:
             return next(filter(prefer, able), able[0])
         known = "; ".join(f"{model.name}: {', '.join(model.tasks)}" for model in self.models.values())
-        raise unable(f"no model here can do {task}. There are: {known}")
+        raise unable(f"no model here can do {task}.", f"There are: {known}")
 
 
 def load_models(arguments: Sequence[Path | str], precision: InferencePrecision | None = None) -> list[ServedModel]:
