@@ -134,7 +134,7 @@ class Batch:
 class EncoderOutput:
     """What an encoder computes. ``layers`` are the embeddings and the output of every layer, if they were requested.
 
-    ``head`` is the encoder's own layer before every output layer, if it has one (``find_prediction_head``). ``pooled``
+    ``head`` is the encoder's own layer before every output layer, if it has one (see ``PredictionLayer``). ``pooled``
     has passed through it already. ``embeddings`` are the states before the first layer of a Transformer; other networks
     have none of this width.
     """

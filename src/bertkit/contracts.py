@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Bool
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from typing_extensions import TypeVar
+from typing_extensions import TypeIs, TypeVar
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, Feature, LossTerms, Outputs, Token
 from bertkit.objective_settings import ObjectiveSettings
@@ -155,14 +155,6 @@ class Encoder(nn.Module, ABC):
     causal: bool = False
     gradient_checkpointing: bool = False
 
-    def find_prediction_head(self) -> nn.Module | None:
-        """A layer of the encoder itself between its hidden states and the output layer of every objective, if any.
-
-        It maps (..., H) to what an output layer reads: (..., H), or as wide as the token embeddings. The objectives of
-        pre-training and of fine-tuning share it, and a masked-LM head then has no transform.
-        """
-        return None
-
     @abstractmethod
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
@@ -181,13 +173,33 @@ class Encoder(nn.Module, ABC):
         return None
 
 
-@runtime_checkable
 class TokenEmbedding(Protocol):
     """An encoder whose token embeddings an objective can share as its output layer."""
 
     @property
     def token_embedding(self) -> nn.Embedding:
-        """The table of token embeddings, (vocabulary, E); E is H, or what the encoder's prediction head gives."""
+        """The table of token embeddings, (vocabulary, E); E is H, or what the encoder's ``prediction_head`` gives."""
+
+
+def has_token_embedding(encoder: object) -> TypeIs[TokenEmbedding]:
+    """Whether it is a ``TokenEmbedding``. From Python 3.12 on isinstance does not find the submodules of a module."""
+    return hasattr(encoder, "token_embedding")
+
+
+class PredictionLayer(Protocol):
+    """An encoder with a layer of its own between its hidden states and the output layer of every objective.
+
+    The objectives of pre-training and of fine-tuning share it, and a masked-LM head has no transform of its own.
+    """
+
+    @property
+    def prediction_head(self) -> nn.Module:
+        """From hidden states (..., H) to what an output layer reads: (..., H), or as wide as the token embeddings."""
+
+
+def has_prediction_head(encoder: object) -> TypeIs[PredictionLayer]:
+    """Whether it is a ``PredictionLayer``."""
+    return hasattr(encoder, "prediction_head")
 
 
 @runtime_checkable

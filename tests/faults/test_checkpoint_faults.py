@@ -190,8 +190,14 @@ def save_and_crash(job: PretrainingJob, folder: Path, opcodes: int) -> None:
         frame.f_trace_opcodes = True
         return local
 
-    sys.settrace(enter)
+    trace_opcodes(enter)
     job.save(folder)
+
+
+def trace_opcodes(function: Callable[..., Any]) -> None:
+    """``sys.settrace``; Python 3.12 has events of instructions only if a frame asks for them before."""
+    sys._getframe().f_trace_opcodes = True
+    sys.settrace(function)
 
 
 def count_opcodes(job: PretrainingJob, folder: Path) -> int:
@@ -208,7 +214,7 @@ def count_opcodes(job: PretrainingJob, folder: Path) -> int:
         return local if frame.f_trace_opcodes else None
 
     before = sys.gettrace()
-    sys.settrace(enter)
+    trace_opcodes(enter)
     job.save(folder)
     sys.settrace(before)
     return counted

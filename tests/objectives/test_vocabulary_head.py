@@ -34,9 +34,7 @@ def test_the_output_layer_is_the_token_embedding_of_the_encoder() -> None:
         find_token_embedding(esim.tiny(), "mlm")
 
 
-def test_a_table_narrower_than_the_states_needs_a_layer_between_them(
-    padded_batch: Batch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_narrower_than_the_states_needs_a_layer_between_them(padded_batch: Batch) -> None:
     """As in ALBERT, whose table of tokens is (V, E) with E < H."""
     encoder = bert.tiny()
     encoder.embeddings.word = nn.Embedding(99, 7)
@@ -44,11 +42,10 @@ def test_a_table_narrower_than_the_states_needs_a_layer_between_them(
     message = rf"Bert is 7 wide and the states before it are {width}: give .* from {width} to 7"
     with pytest.raises(BertkitError, match=message):
         find_token_embedding(encoder, "mlm")
-    monkeypatch.setattr(encoder, "find_prediction_head", lambda: nn.Linear(width, width))
+    encoder.prediction_head = nn.Linear(width, width)
     with pytest.raises(BertkitError, match=message):
         find_token_embedding(encoder, "mlm")
-    layer = nn.Linear(width, 7)
-    monkeypatch.setattr(encoder, "find_prediction_head", lambda: layer)
+    layer = encoder.prediction_head = nn.Linear(width, 7)
     states = torch.randn(4, 13, width)
     output = EncoderOutput(hidden_states=states, pooled=states[:, 0], head=layer)
     for kind in (MaskedLanguageModel, CausalLanguageModel):

@@ -205,10 +205,6 @@ class ModernBert(Transformer):
         thetas = [self.config.theta(layer) for layer in range(self.num_layers)]
         fill_rotary_heads([block.attention.qkv for block in blocks], num_heads=self.config.num_heads, thetas=thetas)
 
-    def find_prediction_head(self) -> PredictionHead:
-        """The layer before every output layer."""
-        return self.prediction_head
-
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch, Feature, Outputs, id_of
-from bertkit.contracts import Example, OutputArrays, TokenEmbedding, Tokens
+from bertkit.contracts import Example, OutputArrays, Tokens, has_token_embedding
 from bertkit.data.features import assemble, collate
 from bertkit.errors import usage_error
 from bertkit.inference.huggingface_tasks import find_task
@@ -80,7 +80,7 @@ def explain(pipeline: Pipeline, text: str, second: str | None = None) -> Salienc
     check_text(text, "text")
     model, target = _prepare(pipeline, text, second)
     encoder = model.encoder
-    if not isinstance(encoder, TokenEmbedding):
+    if not has_token_embedding(encoder):
         raise usage_error(f"{type(encoder).__name__} reads characters; explain needs an encoder that embeds tokens.")
     tokenizer = pipeline.tokenizer
     with evaluation_mode(model):

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Encoder, PretrainingObjective, TokenEmbedding
+from bertkit.contracts import Encoder, PretrainingObjective, has_prediction_head, has_token_embedding
 from bertkit.errors import usage_error
 from bertkit.nn.cross_entropy import argmax_logits, sum_cross_entropy
 from bertkit.nn.packing import find_true, pad_indices
@@ -20,7 +20,7 @@ from bertkit.nn.packing import find_true, pad_indices
 
 def find_token_embedding(encoder: Encoder, objective: str) -> nn.Embedding:
     """The token embeddings of ``encoder``, which ``objective`` uses as its output layer."""
-    if not isinstance(encoder, TokenEmbedding):
+    if not has_token_embedding(encoder):
         raise usage_error(
             f"task.objectives has {objective}, whose output layer is the token embedding of the encoder; "
             f"{type(encoder).__name__} has no property token_embedding."
@@ -30,7 +30,7 @@ def find_token_embedding(encoder: Encoder, objective: str) -> nn.Embedding:
         raise usage_error(
             f"task.objectives has {objective}, whose output layer is the token embedding of the encoder; that of "
             f"{type(encoder).__name__} is {width} wide and the states before it are {read}: give the encoder a "
-            f"prediction head from {encoder.hidden_size} to {width}."
+            f"prediction_head from {encoder.hidden_size} to {width}."
         )
     return encoder.token_embedding
 
@@ -38,11 +38,10 @@ def find_token_embedding(encoder: Encoder, objective: str) -> nn.Embedding:
 @torch.no_grad()
 def _read_width(encoder: Encoder) -> int:
     """The width of the states that an output layer reads: the encoder's, or those of its prediction layer."""
-    head = encoder.find_prediction_head()
-    if head is None:
+    if not has_prediction_head(encoder):
         return encoder.hidden_size
     device = next(encoder.parameters()).device
-    return int(head(torch.zeros(1, encoder.hidden_size, device=device)).shape[-1])
+    return int(encoder.prediction_head(torch.zeros(1, encoder.hidden_size, device=device)).shape[-1])
 
 
 class VocabularyHead(PretrainingObjective):

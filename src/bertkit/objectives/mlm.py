@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, Outputs, id_of
-from bertkit.contracts import Context, Encoder, SubwordTokenizer
+from bertkit.contracts import Context, Encoder, SubwordTokenizer, has_prediction_head
 from bertkit.errors import usage_error
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.init import BERT_SIGMA, initialize
@@ -125,7 +125,8 @@ class MaskedLanguageModel(VocabularyHead):
     Only the labelled positions are transformed and projected, so the logits are (M, V) and 85 % of the vocabulary
     projection is saved.
 
-    An encoder with a prediction head of its own transforms the states itself; then ``transform`` is False.
+    An encoder with a prediction head of its own (``PredictionLayer``) transforms the states itself; then
+    ``transform`` is False.
     """
 
     label = "mlm"
@@ -161,7 +162,7 @@ class MaskedLanguageModel(VocabularyHead):
         """A head with the activation, epsilon and initializer range of the encoder."""
         names = ("activation", "layer_norm_eps", "initializer_range")
         shared = {name: getattr(encoder.config, name) for name in names if hasattr(encoder.config, name)}
-        transform = encoder.find_prediction_head() is None
+        transform = not has_prediction_head(encoder)
         return cls(find_token_embedding(encoder, "mlm"), transform=transform, **shared)
 
     @classmethod

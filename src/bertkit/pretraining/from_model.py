@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.checkpoint.weights import find_weights
-from bertkit.contracts import EncoderConfig, TokenEmbedding
+from bertkit.contracts import EncoderConfig, has_token_embedding
 from bertkit.encoder_types.architectures import find_pretraining_defaults
 from bertkit.errors import data_error, usage_error
 from bertkit.lookup import names_from_a_file
@@ -149,7 +149,7 @@ def _split_added_words(folder: ModelFolder, data: PretrainingData) -> dict[int, 
 
 def _list_rows_of_tokens(model: Model) -> list[Tensor]:
     """The tensors with one row per token: the embeddings, and the biases of heads that predict tokens."""
-    if not isinstance(model.encoder, TokenEmbedding):
+    if not has_token_embedding(model.encoder):
         return []
     table = model.encoder.token_embedding.weight
     biases = [each for each in model.objectives.parameters() if each.shape == table.shape[:1]]
