@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from bertkit.contracts import Tokenizer
 from bertkit.data.features import collate
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
+from bertkit.finetuning.defaults import small_head_settings
 from bertkit.inference.predict import predict
 from bertkit.inference.prediction_formats import find_writer
 from bertkit.model import Model
@@ -54,6 +56,28 @@ def model(task: FileTask) -> Model:
     )
     encoder = Bert(config)
     return Model(encoder, task.objectives(encoder)).eval()
+
+
+@pytest.mark.parametrize("heads", ["published", "small"])
+def test_the_host_never_waits_for_the_device_in_a_step(
+    heads: str, task: FileTask, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tensors on the device "meta" have no values, and do not mix with those of the host, as on a GPU."""
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # not implemented for "meta"
+    if heads == "small":
+        prefix, settings = "task.", small_head_settings(task)
+        fields: dict[str, Any] = {path.removeprefix(prefix): settings[path] for path in settings if prefix in path}
+        task = replace(task, **fields)
+    encoder = Bert(BertConfig(vocab_size=99, hidden_size=12, num_layers=2, num_heads=1, intermediate_size=7))
+    meta = torch.device("meta")
+    model = Model(encoder, task.objectives(encoder)).to(meta)
+    split = "train" if "train" in task.files.splits else "dev"
+    features = [feature for example in task.examples(split) for feature in task.encode(example, tokenizer)]
+    batch = collate(features, pad_id=0).to(meta)
+    outputs = model(batch)
+    torch.autograd.backward([term.sum for term in model.loss(outputs, batch).values()])
+    assert all(weight.grad is not None for weight in model.objectives.parameters())
+    model.metrics(outputs, batch)
 
 
 def test_the_name_is_what_the_user_types(name: str) -> None:

@@ -79,14 +79,14 @@ def explain(pipeline: Pipeline, text: str, second: str | None = None) -> Salienc
     """
     check_text(text, "text")
     model, target = _prepare(pipeline, text, second)
-    encoder = model.encoder
+    encoder = model.to(pipeline.device).encoder
     if not has_token_embedding(encoder):
         raise usage_error(f"{type(encoder).__name__} reads characters; explain needs an encoder that embeds tokens.")
     tokenizer = pipeline.tokenizer
     with evaluation_mode(model):
         batch = collate([target.feature], pad_id=tokenizer.pad_id)
         with torch.no_grad():
-            prediction, pick = target.find(_flatten(model(batch)))
+            prediction, pick = target.find(_flatten(model(batch.to(pipeline.device))))
         contributions, ends = _integrate(model, encoder.token_embedding, batch, pick, tokenizer.pad_id)
     tokens = tuple(tokenizer.id_to_token(id_of(id)) for id in target.feature.input_ids.tolist())
     return Saliency(prediction, tokens, contributions, ends[1], ends[1] - ends[0], target.feature.num_truncated)
@@ -100,11 +100,12 @@ def _integrate(
     pad_id: int,
 ) -> tuple[NDArray[np.float64], tuple[float, float]]:
     """The contributions (T), and the scores of padding and of the text."""
-    own = embedding(batch.input_ids).detach()
-    start = embedding(torch.full_like(batch.input_ids, pad_id)).detach()
-    total = torch.zeros(own.shape[1:], dtype=torch.float64)
+    ids = batch.input_ids.to(embedding.weight.device)
+    own = embedding(ids).detach()
+    start = embedding(torch.full_like(ids, pad_id)).detach()
+    total = torch.zeros(own.shape[1:], dtype=torch.float64, device=own.device)
     # Midpoints of the intervals: their error falls with the square of the number of steps.
-    midpoints = (torch.arange(STEPS) + 0.5) / STEPS
+    midpoints = (torch.arange(STEPS, device=own.device) + 0.5) / STEPS
     for shares in torch.split(midpoints, max(1, min(_MOST_STEPS_AT_A_TIME, _TOKENS_AT_A_TIME // own.shape[1]))):
         points = (start + shares[:, None, None] * (own - start)).requires_grad_()
         score = _score(model, embedding, batch, points, pick).sum()
@@ -113,7 +114,7 @@ def _integrate(
     contributions = (total / STEPS * (own - start)[0].double()).sum(dim=-1)
     with torch.no_grad():
         ends = _score(model, embedding, batch, torch.cat([start, own]), pick)
-    return contributions.numpy(), (float(ends[0]), float(ends[1]))
+    return contributions.cpu().numpy(), (float(ends[0]), float(ends[1]))
 
 
 def _score(
@@ -123,7 +124,7 @@ def _score(
     embedded: Tensor,
     pick: _Pick,
 ) -> Tensor:
-    """The score (S,) of rows whose embeddings are ``embedded`` (S, T, H)."""
+    """The score (S,), on the host, of rows of a ``batch`` there whose embeddings are ``embedded`` (S, T, H)."""
     count = len(embedded)
     rows = Batch(
         input_ids=batch.input_ids.expand(count, -1),
@@ -133,13 +134,14 @@ def _score(
     )
     hook = embedding.register_forward_hook(lambda *_: embedded)
     try:
-        return pick(_flatten(model(rows)))
+        return pick(_flatten(model(rows.to(embedded.device))))
     finally:
         hook.remove()
 
 
 def _flatten(outputs: Mapping[str, Outputs]) -> dict[str, Tensor]:
-    return {name: tensor for each in outputs.values() for name, tensor in each.items()}
+    """The outputs of all heads, on the host."""
+    return {name: tensor.cpu() for each in outputs.values() for name, tensor in each.items()}
 
 
 def can_explain(task: FileTask | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bertkit.options.inputs import ModelPath
-from bertkit.options.job import AnyPath, ModelOptions, Options
+from bertkit.options.job import AnyPath, ModelOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class AttentionOptions(ModelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainOptions(Options):
+class ExplainOptions(ModelOptions):
     """Write a page that shows which tokens a prediction rests on, by integrated gradients.
 
     The prediction is one or several classes, a number, tags, an answer or a masked word; not a similarity or a choice.
