@@ -19,9 +19,10 @@ from bertkit.machine.device import default_device, device_record
 from bertkit.machine.interrupts import Interrupts
 from bertkit.machine.precision import MEASURED, choose_precision, reason_for_record
 from bertkit.pretraining.card import data_fingerprints, write_pretraining_card
+from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.from_model import check_same_model, model_fingerprint
 from bertkit.pretraining.heldout import read_last_evaluation
-from bertkit.pretraining.job import PretrainingJob, build_job, check_division, check_encoder
+from bertkit.pretraining.job import PretrainingJob, build_job, check_division, check_encoder, starts_from_counts
 from bertkit.pretraining.loop import train
 from bertkit.pretraining.model_size import check_memory
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json
@@ -62,7 +63,10 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
     with _open_run(run.output, progress) as (group, folder, progress):
         if folder.writes and folder.record.exists():
             raise usage_error(f"{run.output} holds a run already. Give --resume {run.output}, or another -o folder.")
-        job = build_job(_fill_in_precision(run, group), group)
+        data = PretrainingData.open(run)
+        if starts_from_counts(run, data.train):  # 20 s per 100 M tokens and core, if no earlier run has counted
+            progress.say(f"initial weights from which of {data.train.num_tokens:,} tokens occur together")
+        job = build_job(_fill_in_precision(run, group), group, data)
         _require_space(job, folder)
         for line in (*job.report.lines(), *job.notes):
             progress.say(line)
