@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from bertkit.nn import attention as attention_module
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.packing import PackedRows, TokenSubset
-from bertkit.nn.varlen_attention import attend_packed, supports
+from bertkit.nn.varlen_attention import _has_kernel, attend_packed, supports
 
 T = 13
 PADDED = torch.arange(T) < torch.tensor([T, 5, 1])[:, None]
@@ -48,7 +48,7 @@ def attend_row_by_row(
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """The layer takes the path of a GPU, with a slow kernel on the CPU."""
-    monkeypatch.setattr(attention_module, "supports", lambda states, width: True)
+    monkeypatch.setattr(attention_module, "supports", lambda states, rows, width: rows.offsets is not None)
     monkeypatch.setattr(torch.ops.aten, "_flash_attention_forward", attend_row_by_row)
 
 
@@ -86,9 +86,23 @@ def test_a_subset_has_its_own_rows(
     torch.testing.assert_close(packed, layer(states, layout, subset), rtol=0, atol=1e-5)
 
 
-def test_only_a_gpu_has_the_kernel() -> None:
-    assert not supports(torch.zeros(3, 4, dtype=torch.bfloat16), 64)
-    assert not supports(torch.zeros(3, 4, dtype=torch.bfloat16, device="meta"), 64)
+@pytest.mark.parametrize(("capability", "is_used"), [((7, 5), False), ((8, 0), True), ((9, 0), True)])
+def test_the_kernel_is_that_of_16_bit_floats_on_ampere_and_later(
+    capability: tuple[int, int], is_used: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _has_kernel.cache_clear()
+    monkeypatch.setattr(torch.backends.cuda, "is_flash_attention_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    rows, states = with_offsets(PackedRows.of(FULL)), torch.zeros(len(FULL) * T, 3 * 64)
+    assert supports(states.bfloat16(), rows, 64) == is_used
+    assert not supports(states, rows, 64)
+    assert not supports(states.bfloat16(), rows, 7)
+    assert not supports(states.bfloat16(), PackedRows.of(FULL), 64)
+    _has_kernel.cache_clear()
+
+
+def test_a_cpu_has_no_such_rows() -> None:
+    assert PackedRows.of(PADDED).to(torch.device("cpu")).offsets is None
 
 
 @needs_gpu

@@ -68,7 +68,7 @@ class SelfAttention(nn.Module):
         if passes.trains_on_cpu(key_value) and not in_blocks:
             allowed = self._attention_mask(layout, subset)
             tokens = attend_tokens(query, key_value, output_layout, layout, allowed, self.num_heads, self._rate)
-        elif supports(key_value, self.qkv.in_features // self.num_heads) and (subset is None or not self._has_columns):
+        elif self._reads_packed_rows(key_value, layout) and (subset is None or not self._has_columns):
             tokens = attend_packed(
                 query,
                 key_value,
@@ -103,6 +103,9 @@ class SelfAttention(nn.Module):
             scores = scores.masked_fill(~allowed[:, None], float("-inf"))
         shares: Tensor = scores.softmax(dim=-1)
         return shares
+
+    def _reads_packed_rows(self, key_value: Tensor, layout: PackedRows) -> bool:
+        return supports(key_value, layout, self.qkv.in_features // self.num_heads)
 
     @property
     def _has_columns(self) -> bool:
