@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertkit.nn.packing import PackedRows, TokenSubset, round_up, select_tokens
+from bertkit.nn.packing import PackedRows, TokenSubset, _has_flash_attention, round_up, select_tokens
 
 W = 3
 LENGTHS = st.lists(st.integers(1, 7), min_size=1, max_size=5)
@@ -85,3 +85,14 @@ def test_rounding_adds_padding_that_the_mask_excludes() -> None:
 def test_offsets_are_where_rows_begin_in_the_list(lengths: list[int]) -> None:
     layout = PackedRows.of(make_mask(lengths), rounded=False)
     assert layout.find_offsets().tolist() == [sum(lengths[:row]) for row in range(len(lengths) + 1)]
+
+
+@pytest.mark.parametrize(("capability", "has_it"), [((7, 5), False), ((8, 0), True), ((9, 0), True)])
+def test_flash_attention_is_for_gpus_from_ampere_on(
+    capability: tuple[int, int], has_it: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.backends.cuda, "is_flash_attention_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    find = _has_flash_attention.__wrapped__
+    assert find(torch.device("cuda", 0)) == has_it
+    assert not find(torch.device("cpu"))

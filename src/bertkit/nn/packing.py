@@ -17,6 +17,7 @@ tokens of the row that has most of them, W any width.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import torch
@@ -33,7 +34,7 @@ class PackedRows:
 
     ``indices`` is the entry of the flattened rows that each token of the list fills; None if the list fills all of
     them in order. ``mask`` is True on real tokens; None if there is no padding. ``offsets`` is where each row begins in
-    the list, and where the last ends, for kernels that read rows from the list; only on a GPU.
+    the list, and where the last ends, for the attention kernel that reads rows from it; only on a GPU with that kernel.
     """
 
     rows: int
@@ -44,7 +45,7 @@ class PackedRows:
 
     def to(self, device: torch.device) -> PackedRows:
         """The same layout for tokens on ``device``."""
-        offsets = self.find_offsets() if device.type == "cuda" else None
+        offsets = self.find_offsets() if _has_flash_attention(device) else None
         indices, mask, offsets = (_move(each, device) for each in (self.indices, self.mask, offsets))
         return replace(self, indices=indices, mask=mask, offsets=offsets)
 
@@ -127,6 +128,16 @@ def find_true(mask: Bool[Tensor, "*B T"]) -> Int[Tensor, " N"]:
     wait.
     """
     return torch.from_numpy(np.flatnonzero(mask.numpy()))
+
+
+@cache
+def _has_flash_attention(device: torch.device) -> bool:
+    """Whether torch's FlashAttention runs there: on GPUs from Ampere on."""
+    return (
+        device.type == "cuda"
+        and torch.backends.cuda.is_flash_attention_available()
+        and torch.cuda.get_device_capability(device) >= (8, 0)
+    )
 
 
 def _move(tensor: Tensor | None, device: torch.device) -> Tensor | None:

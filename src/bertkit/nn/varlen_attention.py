@@ -8,8 +8,6 @@ Letters: L tokens in the packed list, M of them whose output is computed, H hidd
 
 from __future__ import annotations
 
-from functools import cache
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -20,9 +18,6 @@ _WIDEST_HEAD = 256
 _WIDTH_STEP = 8
 """The kernel computes heads whose width is a multiple of 8, up to 256."""
 
-_OLDEST_GPU = (8, 0)
-"""The compute capability of Ampere, the first that the kernel runs on."""
-
 
 def supports(states: Tensor, rows: PackedRows, head_width: int) -> bool:
     """Whether the kernel computes such queries, keys and values: 16-bit floats on a GPU that has it."""
@@ -31,14 +26,7 @@ def supports(states: Tensor, rows: PackedRows, head_width: int) -> bool:
         and states.dtype in (torch.bfloat16, torch.float16)
         and head_width <= _WIDEST_HEAD
         and head_width % _WIDTH_STEP == 0
-        and _has_kernel(states.device)
     )
-
-
-@cache
-def _has_kernel(device: torch.device) -> bool:
-    is_built = torch.backends.cuda.is_flash_attention_available()
-    return is_built and torch.cuda.get_device_capability(device) >= _OLDEST_GPU
 
 
 def attend_packed(
