@@ -117,7 +117,7 @@ def test_a_run_needs_data_and_an_output(workspace: Path) -> None:
 
 @pytest.mark.parametrize("options", [{"architecture": "bert"}, {"plan": True}, {"output": "elsewhere"}, {"data": "."}])
 def test_a_resumed_run_keeps_what_it_is(workspace: Path, options: dict[str, Any]) -> None:
-    with pytest.raises(BertkitError, match="a resumed run has its data, its folder and its architecture"):
+    with pytest.raises(BertkitError, match="--resume continues a run as it was begun"):
         bertkit.pretrain(resume=workspace / "run", **options)
 
 

@@ -74,7 +74,7 @@ def test_wrong_usage_and_a_wrong_path_do_not_wait_for_torch() -> None:
         (
             "pretrain {home}/data --resume {home}/run",
             2,
-            "a resumed run has its data, its folder and its architecture",
+            "--resume continues a run as it was begun",
         ),
         (
             "pretrain --resume {home}/tuned",

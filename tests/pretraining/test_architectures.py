@@ -213,7 +213,7 @@ def test_the_verb(data: Path, architecture: str) -> None:
     assert again.steps == 2
     title = {"roberta": "# RoBERTa 1/14/2", "gpt": "# GPT 1/14/2"}[architecture]
     assert title in (output / "model" / "README.md").read_text()
-    with pytest.raises(BertkitError, match="a resumed run has its data, its folder and its architecture"):
+    with pytest.raises(BertkitError, match="--resume continues a run as it was begun"):
         bertkit.pretrain(resume=output, architecture=architecture, progress="quiet")
 
 

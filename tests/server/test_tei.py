@@ -48,10 +48,13 @@ def test_two_texts_are_one_pair(server: Server) -> None:
     body = {"inputs": [["the river"], ["the river", "the mill"]], "model": "reviews"}
     refused = post(server, "/predict", body)
     assert (refused.status_code, refused.json()["field"]) == (422, "inputs[1]")
-    assert refused.json()["error"] == 'the model "reviews" reads one text, not two'
+    assert refused.json()["error"] == 'the model "reviews" reads one text, not two. Send a text, or a list of texts.'
     refused = post(server, "/predict", {"inputs": [["the river", "the mill"], ["the river"]], "model": "inference"})
     assert (refused.status_code, refused.json()["field"]) == (422, "inputs[1]")
-    assert refused.json()["error"] == 'the model "inference" reads two texts, not one'
+    assert (
+        refused.json()["error"]
+        == 'the model "inference" reads two texts, not one. Send {"text": ..., "text_pair": ...}, or a list of pairs.'
+    )
 
 
 def test_raw_scores_have_no_activation(server: Server) -> None:

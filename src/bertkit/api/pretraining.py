@@ -60,7 +60,7 @@ def pretrain(options: PretrainOptions) -> PretrainResult | PretrainPlan:
 def _resume(options: PretrainOptions, folder: Path) -> PretrainResult:
     if not (options.data is options.output is options.architecture is options.from_ is None) or options.plan:
         raise usage_error(
-            "a resumed run has its data, its folder and its architecture: give --resume RUN without them or --plan."
+            "--resume continues a run as it was begun: leave out DATA, -o, --architecture, --from and --plan."
         )
     begun = pretraining_from_json(read_begun(folder)["run"], source=f"{folder}/run.json")
     settings = [

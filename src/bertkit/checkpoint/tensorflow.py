@@ -56,7 +56,8 @@ class Names:
 
 def is_tensorflow(folder: Path) -> bool:
     """Whether ``folder`` has a configuration of Google's or a checkpoint of TensorFlow."""
-    return (folder / CONFIG).is_file() or any(folder.glob("*.data-00000-of-*"))
+    # is_dir: from Python 3.13 on glob raises a ValueError for a name with a zero byte.
+    return (folder / CONFIG).is_file() or (folder.is_dir() and any(folder.glob("*.data-00000-of-*")))
 
 
 def find_index(folder: Path) -> Path:

@@ -152,7 +152,7 @@ def run(words: Sequence[str], stopped: Callable[[], BaseException | None] = lamb
     """
     debug = "--debug" in words
     try:
-        here = str(_working_folder())
+        here = str(Path.cwd())
         if here not in sys.path:
             sys.path.append(here)  # so that my_lab.irony:irony can be a module in the current folder
         _check_encoding(words)
@@ -175,13 +175,6 @@ def _check_encoding(words: Sequence[str]) -> None:
             word.encode()
         except UnicodeEncodeError as error:
             raise usage_error(f"{word} is not UTF-8. Rename the file or folder, or set LC_ALL=C.UTF-8.") from error
-
-
-def _working_folder() -> Path:
-    try:
-        return Path.cwd()
-    except FileNotFoundError as error:
-        raise usage_error("the working folder no longer exists. Change to another one.") from error
 
 
 def _flush_stdout() -> None:

@@ -17,6 +17,7 @@ from types import FrameType
 
 from bertkit._version import __version__
 from bertkit.cli.streams import abandon_stdout
+from bertkit.errors import WRONG_USAGE
 from bertkit.options.description import summarize
 from bertkit.options.verbs import HEADINGS
 
@@ -66,6 +67,9 @@ def main() -> int:
         return _answer(HELP)
     if words in (["--version"], ["-V"]):
         return _answer(f"bertkit {__version__}\n")
+    if not _has_working_folder():  # some libraries fail when they are imported in one that is gone
+        sys.stderr.write("error: the working folder no longer exists. Change to another one.\n")
+        return WRONG_USAGE
     signals = Signals()
     if next((word for word in words if word != "--debug"), "") not in _IMPATIENT:
         _let_waiting_threads_sleep()
@@ -81,6 +85,13 @@ def main() -> int:
         return explain(signals.raised)[1]
     finally:
         gc.freeze()  # the interpreter would look for garbage among PyTorch's objects before it exits: 0.3 s
+
+
+def _has_working_folder() -> bool:
+    try:
+        return bool(os.getcwd())  # noqa: PTH109  (pathlib is not imported yet)
+    except FileNotFoundError:
+        return False
 
 
 def _prepare_streams() -> None:

@@ -20,7 +20,7 @@ from bertkit.data.features import assemble, collate
 from bertkit.errors import usage_error
 from bertkit.inference.encoder_pipeline import only_model
 from bertkit.inference.pipeline import Pipeline
-from bertkit.inference.texts import check_text
+from bertkit.inference.texts import check_content, check_text
 from bertkit.nn.attention import SelfAttention
 from bertkit.results import Result
 
@@ -46,7 +46,7 @@ def read_attention(
     """
     tokenizer = pipeline.tokenizer
     second = None if pair is None else check_text(pair, "pair")
-    feature = assemble(tokenizer, check_text(text, "text"), second, max_length=pipeline.max_length)
+    feature = assemble(tokenizer, check_content(text, "text"), second, max_length=pipeline.max_length)
     tokens = tuple(tokenizer.id_to_token(id_of(id)) for id in feature.input_ids.tolist())
     if most_tokens is not None and len(tokens) > most_tokens:
         found = len(tokens) + feature.num_truncated

@@ -23,7 +23,7 @@ from bertkit.data.features import assemble, collate
 from bertkit.errors import usage_error
 from bertkit.inference.huggingface_tasks import find_task
 from bertkit.inference.pipeline import Pipeline, load_masked_lm, task_for
-from bertkit.inference.texts import check_text
+from bertkit.inference.texts import check_content, check_text
 from bertkit.model import Model
 from bertkit.results import Result
 from bertkit.task_types import (
@@ -77,7 +77,7 @@ def explain(pipeline: Pipeline, text: str, second: str | None = None) -> Salienc
     best word of the first mask, for a tagger the most certain tag that is not "O", for several labels the one with the
     highest score. A usage error if a tagger gives every word the tag "O".
     """
-    check_text(text, "text")
+    check_content(text, "text")
     model, target = _prepare(pipeline, text, second)
     encoder = model.to(pipeline.device).encoder
     if not has_token_embedding(encoder):
@@ -167,7 +167,7 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
     folder, *_ = pipeline.models
     if find_task(folder) is None:
         if second is not None:
-            raise usage_error("the model fills in words and reads one text: leave out the pair.")
+            raise usage_error("the model fills in words and reads one text: leave out the pair (--pair).")
         return load_masked_lm(folder).eval(), _explain_mask(pipeline, text)
     task = pipeline.task
     if obstacle := _find_obstacle(task):
@@ -179,13 +179,19 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
     else:
         assert isinstance(task, TaggingTask)
         if second is not None:
-            raise usage_error("the model tags words and reads one text: leave out the pair.")
+            raise usage_error("the model tags words and reads one text: leave out the pair (--pair).")
         target = _explain_tag(pipeline, task, text)
     return folder.load_model(task.objectives).eval(), target
 
 
 def _explain_text(pipeline: Pipeline, task: TextTask, example: TextExample) -> _Target:
-    feature = _encode(pipeline, task_for(pipeline, pair=example.second is not None), example)
+    reader = task_for(pipeline, pair=example.second is not None)
+    assert isinstance(reader, TextTask)
+    if reader.pair and example.second is None:
+        raise usage_error("the model reads two texts: give the second one as the pair (--pair TEXT).")
+    if example.second is not None and not reader.pair:
+        raise usage_error("the model reads one text: leave out the pair (--pair).")
+    feature = _encode(pipeline, reader, example)
 
     def find(outputs: Outputs) -> tuple[str, _Pick]:
         if isinstance(task, RegressionTask):
@@ -199,7 +205,7 @@ def _explain_text(pipeline: Pipeline, task: TextTask, example: TextExample) -> _
 
 def _explain_answer(pipeline: Pipeline, task: QuestionAnsweringTask, question: str, context: str | None) -> _Target:
     if context is None:
-        raise usage_error("the model answers questions: give the text with the answer as the pair.")
+        raise usage_error("the model answers questions: give the text with the answer as the pair (--pair TEXT).")
     example = SpanExample("0", question, check_text(context, "pair"))
     feature = _encode(pipeline, task, example)
     features, offsets = [feature], feature.offsets

@@ -56,6 +56,13 @@ def check_text(text: object, name: str) -> str:
     return text
 
 
+def check_content(text: object, name: str) -> str:
+    """The text itself; one without a visible character is a usage error, too."""
+    if not check_text(text, name).strip():
+        raise usage_error(f"{name} is empty: there is nothing to read.")
+    return str(text)
+
+
 def check_words(words: object) -> tuple[str, ...]:
     """The words of one text; anything but a list of strings is a usage error."""
     if isinstance(words, bytes | set | frozenset) or _columns_of(words) or not isinstance(words, Iterable):

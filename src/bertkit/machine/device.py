@@ -18,6 +18,7 @@ DEVICE = "BERTKIT_DEVICE"
 
 _DRIVER = Path("/proc/driver/nvidia")
 _REMEDY = "install a build of PyTorch for your GPU from pytorch.org"
+_NO_DRIVER = "no driver of NVIDIA is loaded"
 
 
 @contextmanager
@@ -47,7 +48,9 @@ def default_device() -> torch.device:
     """The device that was chosen; else the first CUDA device, or the CPU where there is none."""
     chosen = _chosen_device()
     if chosen == "cuda" and not torch.cuda.is_available():
-        raise usage_error(f"no GPU can be used: {_explain_missing_gpu()}. Leave out --device cuda, or {_REMEDY}.")
+        reason = _explain_missing_gpu()
+        remedy = "install the driver" if reason == _NO_DRIVER else _REMEDY
+        raise usage_error(f"no GPU can be used: {reason}. Leave out --device cuda, or {remedy}.")
     return torch.device("cuda" if chosen != "cpu" and torch.cuda.is_available() else "cpu")
 
 
@@ -83,7 +86,7 @@ def _explain_missing_gpu() -> str:
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
         return "CUDA_VISIBLE_DEVICES hides every GPU"
     if torch.version.hip is None and not _DRIVER.exists():
-        return "no driver of NVIDIA is loaded"
+        return _NO_DRIVER
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call]
     except RuntimeError as error:

@@ -173,7 +173,7 @@ def _choose_size(
         seconds = (budget.left - _SHARE_TO_FINETUNE * budget.seconds) * budget.processes
         progress.say(
             f"BERT-{name}: {1 / token_seconds:,.0f} tokens per second, "
-            f"about {max(0.0, seconds) / token_seconds / 1e6:.1f} M tokens in time"
+            f"about {max(0.0, seconds) / token_seconds:,.0f} tokens in the time that fine-tuning leaves"
         )
         if seconds / token_seconds >= _ENOUGH_TOKENS:
             break

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.errors import BertkitError, list_names
+from bertkit.errors import BertkitError, list_names, verb_of
 from bertkit.inference.fill import Filling, find_tokens
 from bertkit.inference.texts import Text
 from bertkit.server.activations import Activation, activate
@@ -31,6 +31,10 @@ from bertkit.task_types import (
     make_example,
 )
 from bertkit.task_types.text_task import mean_output
+
+_SINGLE = ("one text, not two", "a text, or a list of texts")
+_PAIR = ("two texts, not one", '{"text": ..., "text_pair": ...}, or a list of pairs')
+"""What a model reads, and how a request has it."""
 
 _ANSWER_CHARACTERS = 2_000_000
 """The most characters of an answer with candidates for masks: as many as a body may have."""
@@ -70,8 +74,9 @@ async def classify(
     inputs = [model.text_input(text) for text in texts]
     for number, (text, each) in enumerate(zip(texts, inputs, strict=True)):
         if isinstance(each.task, TextTask) and each.task.pair == isinstance(text, str):
-            reads = "two texts, not one" if each.task.pair else "one text, not two"
-            raise invalid(f'the model "{model.name}" reads {reads}', place_of(field, number, len(texts)))
+            reads, shape = _PAIR if each.task.pair else _SINGLE
+            place = place_of(field, number, len(texts))
+            raise invalid(f'the model "{model.name}" reads {reads}.', place, f"Send {shape}.")
     results = await call.run(model, model.predictions, inputs, truncate=truncate, can_truncate=True, field=field)
     return [_scores(model, result, activation or model.activation) for result in results]
 
@@ -111,7 +116,8 @@ async def fill_masks(
         found = await asyncio.to_thread(find_tokens, tokenizer, words)
         if missing := [word for word, id in found.items() if id is None]:
             names = list_names(missing)
-            raise invalid(f"not one token of the vocabulary each: {names}", "parameters.targets")
+            are = verb_of(len(missing), "is not a single token", "are not single tokens")
+            raise invalid(f"{names} {are} of the vocabulary", "parameters.targets")
         candidates = tuple({id: None for id in found.values() if id is not None})
     count = min(count, tokenizer.vocab_size if candidates is None else len(candidates))
     # Every candidate comes with its whole text.

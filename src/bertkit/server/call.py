@@ -108,5 +108,6 @@ class Call:
 def _explain_length(error: TooLongError, place: str, can_truncate: bool) -> ServerError:
     """TEI's sentence, and what to do."""
     advice = "Shorten the text" + (", or ask for its end to be cut off with truncate: true." if can_truncate else ".")
-    message = f"Input validation error: `inputs` must have less than {error.limit + 1} tokens. Given: {error.given}."
+    name = place if place.startswith("inputs.") else "inputs"  # a part of an object, and else TEI's word
+    message = f"Input validation error: `{name}` must have less than {error.limit + 1} tokens. Given: {error.given}."
     return ServerError(422, message, field=place, hint=advice, code="too_long")

@@ -63,7 +63,7 @@ async def text_classification(call: Call, request: ClassifyRequest) -> object:
     texts = check_inputs(request.texts(), call.service.limits)
     parameters = request.parameters
     activation: Activation | None = parameters.function_to_apply
-    lists = await abilities.classify(call, model, texts, activation=activation, truncate=parameters.truncate)
+    lists = await abilities.classify(call, model, texts, activation=activation, truncate=request.cuts())
     return [label_records(each[: parameters.top_k]) for each in lists]
 
 
@@ -130,9 +130,10 @@ async def sentence_similarity(call: Call, request: SimilarityRequest) -> object:
     source = check_text(request.inputs.source_sentence, call.service.limits, "inputs.source_sentence")
     texts = check_inputs(request.inputs.sentences, call.service.limits, "inputs.sentences")
     parameters = request.parameters or SimilarityParameters()
+    truncate = parameters.truncate if request.truncate is None else request.truncate
     prompt = model.find_prompt(parameters.prompt_name)
     texts = [prompt + text for text in texts]
-    return await abilities.compare(call, model, prompt + source, texts, truncate=parameters.truncate)
+    return await abilities.compare(call, model, prompt + source, texts, truncate=truncate)
 
 
 async def zero_shot_classification(call: Call, request: ZeroShotRequest) -> object:

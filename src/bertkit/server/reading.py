@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.types import Receive
 
-from bertkit.errors import did_you_mean
 from bertkit.server.errors import ServerError, invalid, malformed
 from bertkit.server.limits import Limits
+from bertkit.server.shapes import suggest_field, suggest_value
 
 R = TypeVar("R")
 
@@ -102,7 +102,7 @@ def _describe_malformed(error: Exception) -> str:
         return "the body is not UTF-8"
     if isinstance(error, RecursionError):
         return "the body is nested too deeply"
-    cut = "the JSON ends too early, or has one half of a surrogate pair"
+    cut = "the JSON ends too early (or its last escape is one half of a surrogate pair)"
     return str(error).replace("Input data was truncated", cut) or "the body is not JSON"
 
 
@@ -111,11 +111,14 @@ def _explain(error: Exception, record: type[Any]) -> ServerError:
     text = str(error) or "the body is nested too deeply"
     found = _PATH.search(text)
     field, text = (found[1] or None, text[: found.start()]) if found else (None, text)
-    hint = ""
-    if match := _UNKNOWN_FIELD.search(text) or _MISSING_FIELD.search(text):
-        if "unknown" in text and not field:  # further in, the names are those of another record
-            hint = did_you_mean(match[1], getattr(record, "__struct_encode_fields__", ())).strip()
+    if match := _UNKNOWN_FIELD.search(text):
+        hint = suggest_field(record, field or "", match[1])
         field = f"{field}.{match[1]}" if field else match[1]
+    elif match := _MISSING_FIELD.search(text):
+        hint = ""
+        field = f"{field}.{match[1]}" if field else match[1]
+    else:
+        hint = suggest_value(record, field) if field else ""
     message = f"{field}: {text}" if field else text
     return invalid(f"{message}." if hint else message, field, hint or None)
 

@@ -59,7 +59,12 @@ class ClassifyRequest(Request):
     """A text or a pair, or a list of texts and pairs."""
 
     inputs: str | PairOfTexts | list[str | tuple[str, str] | PairOfTexts]
+    truncate: bool | None = None
     parameters: ClassifyParameters = field(default_factory=ClassifyParameters)
+
+    def cuts(self) -> bool | None:
+        """Whether a long text is cut, by the request's own field, as TEI has it, or by its parameters."""
+        return self.parameters.truncate if self.truncate is None else self.truncate
 
     def texts(self) -> str | list[Text]:
         """The inputs with pairs as tuples."""
@@ -163,6 +168,7 @@ class SimilarityRequest(Request):
     """Sentences to compare."""
 
     inputs: Sentences
+    truncate: bool | None = None
     parameters: SimilarityParameters | None = None
 
 

@@ -90,6 +90,8 @@ def locked_partial(output: Path) -> Iterator[Path]:
         except LockHeldError as error:
             raise usage_error(f"{output} is being written by another process. Choose another -o file.") from error
         except FileNotFoundError as error:
+            if output.parent.is_dir():  # such as /proc
+                raise usage_error(f"cannot write to the folder {output.parent}. Choose another.") from error
             raise usage_error(f"the folder {output.parent} does not exist: create it, or choose another.") from error
         except OSError as error:
             raise usage_error(f"cannot write to {output.parent}: {error.strerror}. Choose another -o file.") from error

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from bertkit.contracts import Example
 from bertkit.errors import count_of, verb_of
 
 
+@runtime_checkable
 class Labelled(Example, Protocol):
     """An example with one text or two, and a gold answer."""
 

@@ -24,7 +24,7 @@ from bertkit.task_types.base import (
     check_pooling,
     refuse_unlabelled,
 )
-from bertkit.task_types.baselines import character_ngrams
+from bertkit.task_types.baselines import MOST_FREQUENT, character_ngrams, most_frequent
 from bertkit.task_types.choice_reader import ChoiceExample, ChoiceReader
 from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.probabilities import softmax
@@ -93,8 +93,8 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
         return Choice(best, example.choices[best], tuple(softmax(logits).tolist()), feature.num_truncated)
 
     def baselines(self) -> Mapping[str, BaselineMethod[ChoiceExample, Choice]]:
-        """The choice whose characters are most similar to those of the prompt."""
-        return {"TF-IDF similarity to the prompt": _predict_most_similar}
+        """The place that is right most often, and the choice whose characters are most similar to the prompt's."""
+        return {MOST_FREQUENT: _predict_most_frequent, "TF-IDF similarity to the prompt": _predict_most_similar}
 
     def describe(self, example: ChoiceExample, prediction: Choice) -> AnswerRecord:
         """``id``, the ``label`` as the files write it, its text, its ``probability`` and the ``scores`` of all."""
@@ -138,6 +138,12 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
         return {"accuracy": accuracy(list(map(str, gold)), list(map(str, answers)))}
 
 
+def _predict_most_frequent(train: Sequence[ChoiceExample], dev: Sequence[ChoiceExample]) -> list[Choice]:
+    """The place that is right most often in train, or the last where there are fewer choices."""
+    place = most_frequent([example.label or 0 for example in train])
+    return [_choose(example, min(place, len(example.choices) - 1)) for example in dev]
+
+
 def _predict_most_similar(train: Sequence[ChoiceExample], dev: Sequence[ChoiceExample]) -> list[Choice]:
     """The choice with the highest cosine to the prompt and the stem; of equal ones the first."""
     vectorizer = character_ngrams()
@@ -148,10 +154,12 @@ def _predict_most_similar(train: Sequence[ChoiceExample], dev: Sequence[ChoiceEx
     cosines = np.asarray(prompts[owners].multiply(choices).sum(axis=1)).ravel()
     ends = np.cumsum([len(example.choices) for example in dev])
     chosen = zip(dev, (int(each.argmax()) for each in np.split(cosines, ends[:-1])), strict=True)
-    return [
-        Choice(best, example.choices[best], tuple(float(place == best) for place in range(len(example.choices))))
-        for example, best in chosen
-    ]
+    return [_choose(example, best) for example, best in chosen]
+
+
+def _choose(example: ChoiceExample, best: int) -> Choice:
+    """The choice at a place, without doubt."""
+    return Choice(best, example.choices[best], tuple(float(place == best) for place in range(len(example.choices))))
 
 
 def _given(example: ChoiceExample) -> str:
