@@ -38,16 +38,22 @@ def test_the_environment_may_choose_the_device(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("build", "visible", "driver", "reason"),
+    ("build", "visible", "driver", "reason", "remedy"),
     [
-        (None, "0", True, "is a build for CPUs"),
-        ("12.8", "", True, "CUDA_VISIBLE_DEVICES hides every GPU"),
-        ("12.8", "0", False, "no driver of NVIDIA is loaded"),
-        ("12.8", "0", True, "the driver is too old"),
+        (None, "0", True, "is a build for CPUs", "install a build of PyTorch for your GPU from pytorch.org"),
+        ("12.8", "", True, "CUDA_VISIBLE_DEVICES hides every GPU", "unset it"),
+        ("12.8", "0", False, "no driver of NVIDIA is loaded", "install the driver"),
+        ("12.8", "0", True, "the driver is too old", "install a build of PyTorch for your GPU from pytorch.org"),
     ],
 )
 def test_a_missing_gpu_is_explained(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, build: str | None, visible: str, driver: bool, reason: str
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    build: str | None,
+    visible: str,
+    driver: bool,
+    reason: str,
+    remedy: str,
 ) -> None:
     def fail() -> None:
         raise RuntimeError("the driver\n is too old.")
@@ -60,7 +66,8 @@ def test_a_missing_gpu_is_explained(
     monkeypatch.setattr(device, "_DRIVER", tmp_path if driver else tmp_path / "absent")
     assert device.default_device().type == "cpu"
     assert reason in device.explain_device()
-    with pytest.raises(BertkitError, match=rf"no GPU can be used: .*{reason}\. Leave out --device cuda"):
+    message = rf"no GPU can be used: .*{reason}\. Leave out --device cuda, or {remedy}\.$"
+    with pytest.raises(BertkitError, match=message):
         device.use_device("cuda").__enter__()
     assert device.DEVICE not in os.environ
 

@@ -110,7 +110,7 @@ def test_pretraining_has_its_share_on_a_busy_machine(
     progress = Progress("quiet")
     monkeypatch.setattr(progress, "say", said.append)
     budget = quick_start_run._Budget(begin=0.0, seconds=600.0, processes=2)
-    assert quick_start_run._divide_rest(budget, needed, progress) == expected
+    assert quick_start_run._seconds_to_pretrain(budget, needed, progress) == expected
     late = {400: "4 s", 900: "8 min"}
     assert [line.rpartition("takes about ")[2] for line in said] == [
         f"{late[seconds]} longer than 10 min" for seconds in late if seconds == needed

@@ -369,6 +369,19 @@ def test_cutting_off_is_advised_where_it_can_be_asked_for(server: Server) -> Non
     assert "truncate: true" in reply.json()["error"]
     cut = post(server, path, {"inputs": long, "parameters": {"candidate_labels": labels, "truncate": True}})
     assert {each["label"] for each in cut.json()} == set(labels)
+    similar: dict[str, object] = {"source_sentence": long, "sentences": labels}
+    routes: list[tuple[str, object, dict[str, object]]] = [
+        ("/models/inference", long, {"candidate_labels": labels}),
+        ("/models/reviews", long, {}),
+        ("/models/words/pipeline/feature-extraction", long, {}),
+        ("/models/words/pipeline/sentence-similarity", similar, {}),
+    ]
+    for path, inputs, parameters in routes:
+        given = {"inputs": inputs, "parameters": parameters}
+        assert "truncate: true" in post(server, path, given).json()["hint"], path
+        assert post(server, path, {**given, "truncate": True}).status_code == 200, path
+        both = {"inputs": inputs, "truncate": False, "parameters": {**parameters, "truncate": True}}
+        assert post(server, path, both).status_code == 422, path
     for path, inputs in (
         ("/models/choices", {"prompt": long, "choices": labels}),
         ("/models/questions", {"question": long, "context": "a river"}),

@@ -58,9 +58,10 @@ def check_text(text: object, name: str) -> str:
 
 def check_content(text: object, name: str) -> str:
     """The text itself; one without a visible character is a usage error, too."""
-    if not check_text(text, name).strip():
+    checked = check_text(text, name)
+    if not checked.strip():
         raise usage_error(f"{name} is empty: there is nothing to read.")
-    return str(text)
+    return checked
 
 
 def check_words(words: object) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ DEVICE = "BERTKIT_DEVICE"
 
 _DRIVER = Path("/proc/driver/nvidia")
 _REMEDY = "install a build of PyTorch for your GPU from pytorch.org"
-_NO_DRIVER = "no driver of NVIDIA is loaded"
 
 
 @contextmanager
@@ -48,8 +47,7 @@ def default_device() -> torch.device:
     """The device that was chosen; else the first CUDA device, or the CPU where there is none."""
     chosen = _chosen_device()
     if chosen == "cuda" and not torch.cuda.is_available():
-        reason = _explain_missing_gpu()
-        remedy = "install the driver" if reason == _NO_DRIVER else _REMEDY
+        reason, remedy = _explain_missing_gpu()
         raise usage_error(f"no GPU can be used: {reason}. Leave out --device cuda, or {remedy}.")
     return torch.device("cuda" if chosen != "cpu" and torch.cuda.is_available() else "cpu")
 
@@ -58,7 +56,7 @@ def explain_device() -> str:
     """The reason for the result of ``default_device``."""
     if _chosen_device() != "auto":
         return f"{_chosen_device()} was chosen"
-    return "the first GPU" if torch.cuda.is_available() else f"no GPU is seen: {_explain_missing_gpu()}"
+    return "the first GPU" if torch.cuda.is_available() else f"no GPU is seen: {_explain_missing_gpu()[0]}"
 
 
 def device_record() -> dict[str, str]:
@@ -80,15 +78,16 @@ def _check_device(name: str, value: str) -> Device:
     raise usage_error(f"{name} is {value}; it must be {', '.join(get_args(Device))}.")
 
 
-def _explain_missing_gpu() -> str:
+def _explain_missing_gpu() -> tuple[str, str]:
+    """The reason, and what to do about it."""
     if torch.version.cuda is None and torch.version.hip is None:
-        return f"PyTorch {torch.__version__} is a build for CPUs"
+        return f"PyTorch {torch.__version__} is a build for CPUs", _REMEDY
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
-        return "CUDA_VISIBLE_DEVICES hides every GPU"
+        return "CUDA_VISIBLE_DEVICES hides every GPU", "unset it"
     if torch.version.hip is None and not _DRIVER.exists():
-        return _NO_DRIVER
+        return "no driver of NVIDIA is loaded", "install the driver"
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call]
     except RuntimeError as error:
-        return " ".join(str(error).split()).rstrip(".")
-    return "PyTorch finds none"
+        return " ".join(str(error).split()).rstrip("."), _REMEDY
+    return "PyTorch finds none", _REMEDY

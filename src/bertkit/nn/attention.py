@@ -68,7 +68,7 @@ class SelfAttention(nn.Module):
         if passes.trains_on_cpu(key_value) and not in_blocks:
             allowed = self._attention_mask(layout, subset)
             tokens = attend_tokens(query, key_value, output_layout, layout, allowed, self.num_heads, self._rate)
-        elif self._reads_packed_rows(key_value, layout) and (subset is None or not self._has_columns):
+        elif self._reads_packed_rows(key_value, layout, subset):
             tokens = attend_packed(
                 query,
                 key_value,
@@ -104,13 +104,11 @@ class SelfAttention(nn.Module):
         shares: Tensor = scores.softmax(dim=-1)
         return shares
 
-    def _reads_packed_rows(self, key_value: Tensor, layout: PackedRows) -> bool:
-        return supports(key_value, layout, self.qkv.in_features // self.num_heads)
-
-    @property
-    def _has_columns(self) -> bool:
-        """Whether the columns of a query and a key decide if one sees the other, and not their row alone."""
-        return self.causal or self.window is not None
+    def _reads_packed_rows(self, key_value: Tensor, layout: PackedRows, subset: TokenSubset | None) -> bool:
+        """Whether the GPU's kernel computes this: it knows no columns of a subset, which order and window need."""
+        needs_columns = self.causal or self.window is not None
+        is_known = subset is None or not needs_columns
+        return is_known and supports(key_value, layout, self.qkv.in_features // self.num_heads)
 
     @property
     def _rate(self) -> float:

@@ -30,7 +30,7 @@ from bertkit.kernels.fused_inference import (
 from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.inference_linear import CompiledLinear, LinearMaker, activation_name
 from bertkit.nn.int8_linear import Int8Linear
-from bertkit.nn.packing import PackedRows
+from bertkit.nn.packing import PackedRows, find_true
 from bertkit.nn.stack import MAX_SUBSET, BlockStack
 
 
@@ -208,7 +208,7 @@ class InferenceStack(nn.Module):
             tokens = block(tokens, groups, selected if number == last else None)
         if selected is not None:
             assert positions is not None
-            entries = positions.flatten().nonzero().squeeze(1)
+            entries = find_true(positions)
         output = _pad(tokens, entries, states.shape)
         return output, (*hidden_states, output) if output_hidden_states else ()
 

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, WORD_STARTS, Batch, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Objective
-from bertkit.nn.packing import PackedRows, select_tokens
+from bertkit.nn.packing import PackedRows, find_true, select_tokens
 
 
 class WordTagging(Objective):
@@ -54,14 +54,9 @@ def place_words(
 ) -> Float[Tensor, "B T C"]:
     """The values of words at their first tokens and 0 elsewhere; the entry of a row without words is left out."""
     is_word = is_word & starts.any(dim=1, keepdim=True)
-    listed = select_tokens(values.flatten(0, 1), _indices(is_word).to(values.device))
+    listed = select_tokens(values.flatten(0, 1), find_true(is_word).to(values.device))
     rows, width = starts.shape
-    return PackedRows(rows, width, _indices(starts).to(values.device)).pad(listed)
-
-
-def _indices(positions: Bool[Tensor, "B T"]) -> Int[Tensor, " N"]:
-    """The indices of these positions in the flattened batch."""
-    return positions.flatten().nonzero().squeeze(1)
+    return PackedRows(rows, width, find_true(starts).to(values.device)).pad(listed)
 
 
 def pick(states: Float[Tensor, "B T H"], columns: Int[Tensor, "B W"]) -> Float[Tensor, "B W H"]:

@@ -19,7 +19,7 @@ from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Out
 from bertkit.contracts import Context, Encoder, PretrainingObjective
 from bertkit.errors import usage_error
 from bertkit.nn.cross_entropy import argmax_logits, sum_cross_entropy
-from bertkit.nn.packing import pad_indices
+from bertkit.nn.packing import find_true, pad_indices
 from bertkit.nn.sampled_softmax import sample_logits, sample_words
 from bertkit.objective_settings import ObjectiveSettings
 
@@ -127,7 +127,7 @@ class BidirectionalLanguageModel(PretrainingObjective):
     def _predictions(self, batch: Batch) -> tuple[Int[Tensor, " M"], Int[Tensor, " M"]]:
         """The indices of all predictions in the flattened labels, and their targets; on the host."""
         labels = batch.on_host.labels[self.label].flatten()
-        indices = (labels != IGNORE).nonzero().squeeze(1)
+        indices = find_true(labels != IGNORE)
         return indices, labels[indices]
 
     def _sample(self, rows: Float[Tensor, "M E"], targets: Int[Tensor, " M"], count: int) -> Float[Tensor, "M R"]:

@@ -55,7 +55,7 @@ _SHARE_TO_MEASURE = 0.005
 _SHARE_TO_FINETUNE = 0.35
 _SHARE_IN_ALL = 0.96
 _LEAST_SHARE_TO_PRETRAIN = 0.3
-"""Shares of the time; pre-training gets what the fine-tunings leave, usually two thirds of it. Where other programs use
+"""Shares of the time; pre-training gets what the fine-tunings leave, half to two thirds of it. Where other programs use
 the cores the fine-tunings may leave seconds, in which nothing is learned (one step: 45 %, a bag of words 54); then
 everything takes longer."""
 
@@ -132,7 +132,7 @@ def quickstart(
     _save_initial_weights(run, starts[INITIAL_WEIGHTS].model)
     scores = _finetune({start: starts[start] for start in (UNTRAINED, INITIAL_WEIGHTS)}, budget, progress)
     needed = 1.1 * scores[UNTRAINED].seconds * budget.rounds(_SEEDS) / budget.rounds(2 * _SEEDS)
-    seconds = _divide_rest(budget, needed + _SECONDS_BESIDE_STEPS, progress)
+    seconds = _seconds_to_pretrain(budget, needed + _SECONDS_BESIDE_STEPS, progress)
     pretrained = pretrain(replace(run, minutes=seconds / 60), progress, origins={"precision": MEASURED})
     scores |= _finetune({PRETRAINED: starts[PRETRAINED]}, budget, progress)
     return QuickstartResult(
@@ -148,7 +148,7 @@ def quickstart(
     )
 
 
-def _divide_rest(budget: _Budget, needed: float, progress: Progress) -> float:
+def _seconds_to_pretrain(budget: _Budget, needed: float, progress: Progress) -> float:
     """The seconds of pre-training: what is left after the ``needed`` seconds of other work, or its least share."""
     left, least = budget.left - needed, _LEAST_SHARE_TO_PRETRAIN * budget.seconds
     if left < least:
@@ -173,7 +173,7 @@ def _choose_size(
         seconds = (budget.left - _SHARE_TO_FINETUNE * budget.seconds) * budget.processes
         progress.say(
             f"BERT-{name}: {1 / token_seconds:,.0f} tokens per second, "
-            f"about {max(0.0, seconds) / token_seconds:,.0f} tokens in the time that fine-tuning leaves"
+            f"about {round(max(0.0, seconds) / token_seconds, -3):,.0f} tokens in the time that fine-tuning leaves"
         )
         if seconds / token_seconds >= _ENOUGH_TOKENS:
             break

@@ -28,6 +28,7 @@ from bertkit.server.records import (
     SimilarityRequest,
     TagRequest,
     ZeroShotRequest,
+    asks_to_truncate,
 )
 from bertkit.server.token_ids import read_ids
 from bertkit.server.zero_shot import can_infer, classify_zero_shot
@@ -63,7 +64,7 @@ async def text_classification(call: Call, request: ClassifyRequest) -> object:
     texts = check_inputs(request.texts(), call.service.limits)
     parameters = request.parameters
     activation: Activation | None = parameters.function_to_apply
-    lists = await abilities.classify(call, model, texts, activation=activation, truncate=request.cuts())
+    lists = await abilities.classify(call, model, texts, activation=activation, truncate=asks_to_truncate(request))
     return [label_records(each[: parameters.top_k]) for each in lists]
 
 
@@ -130,10 +131,9 @@ async def sentence_similarity(call: Call, request: SimilarityRequest) -> object:
     source = check_text(request.inputs.source_sentence, call.service.limits, "inputs.source_sentence")
     texts = check_inputs(request.inputs.sentences, call.service.limits, "inputs.sentences")
     parameters = request.parameters or SimilarityParameters()
-    truncate = parameters.truncate if request.truncate is None else request.truncate
     prompt = model.find_prompt(parameters.prompt_name)
     texts = [prompt + text for text in texts]
-    return await abilities.compare(call, model, prompt + source, texts, truncate=truncate)
+    return await abilities.compare(call, model, prompt + source, texts, truncate=asks_to_truncate(request))
 
 
 async def zero_shot_classification(call: Call, request: ZeroShotRequest) -> object:
@@ -149,7 +149,7 @@ async def zero_shot_classification(call: Call, request: ZeroShotRequest) -> obje
         labels,
         template=parameters.hypothesis_template,
         several=parameters.multi_label,
-        truncate=parameters.truncate,
+        truncate=asks_to_truncate(request),
     )
     if _wants_columns(call.headers.get("user-agent", "")):
         return {

@@ -111,14 +111,12 @@ def _explain(error: Exception, record: type[Any]) -> ServerError:
     text = str(error) or "the body is nested too deeply"
     found = _PATH.search(text)
     field, text = (found[1] or None, text[: found.start()]) if found else (None, text)
-    if match := _UNKNOWN_FIELD.search(text):
-        hint = suggest_field(record, field or "", match[1])
+    hint = ""
+    if match := _UNKNOWN_FIELD.search(text) or _MISSING_FIELD.search(text):
+        hint = suggest_field(record, field or "", match[1]) if "unknown" in text else ""
         field = f"{field}.{match[1]}" if field else match[1]
-    elif match := _MISSING_FIELD.search(text):
-        hint = ""
-        field = f"{field}.{match[1]}" if field else match[1]
-    else:
-        hint = suggest_value(record, field) if field else ""
+    elif field:
+        hint = suggest_value(record, field)
     message = f"{field}: {text}" if field else text
     return invalid(f"{message}." if hint else message, field, hint or None)
 

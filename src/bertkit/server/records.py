@@ -62,10 +62,6 @@ class ClassifyRequest(Request):
     truncate: bool | None = None
     parameters: ClassifyParameters = field(default_factory=ClassifyParameters)
 
-    def cuts(self) -> bool | None:
-        """Whether a long text is cut, by the request's own field, as TEI has it, or by its parameters."""
-        return self.parameters.truncate if self.truncate is None else self.truncate
-
     def texts(self) -> str | list[Text]:
         """The inputs with pairs as tuples."""
         if isinstance(self.inputs, str):
@@ -144,7 +140,7 @@ class EmbedRequest(Request):
         given = self.parameters or EmbedParameters()
         return EmbedParameters(
             normalize=given.normalize if self.normalize is None else self.normalize,
-            truncate=given.truncate if self.truncate is None else self.truncate,
+            truncate=asks_to_truncate(self),
             dimensions=given.dimensions if self.dimensions is None else self.dimensions,
         )
 
@@ -186,6 +182,7 @@ class ZeroShotRequest(Request):
 
     inputs: str
     parameters: ZeroShotParameters
+    truncate: bool | None = None
 
 
 class Choices(Struct, forbid_unknown_fields=True):
@@ -200,3 +197,10 @@ class ChooseRequest(Request):
 
     inputs: Choices
     parameters: Parameters | None = None
+
+
+def asks_to_truncate(request: ClassifyRequest | EmbedRequest | SimilarityRequest | ZeroShotRequest) -> bool | None:
+    """Whether long texts are cut, by the request's own field, as TEI has it, or by its parameters; None if unsaid."""
+    if request.truncate is not None or request.parameters is None:
+        return request.truncate
+    return request.parameters.truncate

@@ -89,11 +89,10 @@ def locked_partial(output: Path) -> Iterator[Path]:
             stack.enter_context(exclusive_lock(partial))
         except LockHeldError as error:
             raise usage_error(f"{output} is being written by another process. Choose another -o file.") from error
-        except FileNotFoundError as error:
-            if output.parent.is_dir():  # such as /proc
-                raise usage_error(f"cannot write to the folder {output.parent}. Choose another.") from error
-            raise usage_error(f"the folder {output.parent} does not exist: create it, or choose another.") from error
         except OSError as error:
+            if isinstance(error, FileNotFoundError) and not output.parent.exists():  # it does in /proc
+                message = f"the folder {output.parent} does not exist: create it, or choose another."
+                raise usage_error(message) from error
             raise usage_error(f"cannot write to {output.parent}: {error.strerror}. Choose another -o file.") from error
         yield partial
 
