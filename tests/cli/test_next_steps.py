@@ -6,6 +6,8 @@ import csv
 import inspect
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,11 +28,16 @@ CHAINS: dict[str, str] = {
     "track": "track WORKSPACE/run",
     "import": "import WORKSPACE/run -o IMPORTED",
     "embed": "embed WORKSPACE/run YOUR.csv -o VECTORS.npy",
+    "transformers": "export WORKSPACE/run --to huggingface -o EXPORTED",
+    "sentence-transformers": "export WORKSPACE/run --to sentence-transformers -o EXPORTED",
 }
 """The commands that begin a chain; what is run after them is printed by the command before."""
 
-FINAL = {"fill", "predict", "search"}
+FINAL = {"fill", "search", "serve"}
 """Verbs after which no command is suggested."""
+
+SERVERS = {"serve", "tensorboard"}
+"""They run until they are stopped, so only the folder that they are given is checked."""
 
 
 def suggested(text: str) -> list[str] | None:
@@ -67,9 +74,12 @@ def test_every_suggested_command_works(
         command = suggested(capsys.readouterr().err)
         assert command is not None, f"nothing is suggested after {words}"
         program, *words = shorten(command)
-        if program != "bertkit":
-            # TensorBoard serves until it is stopped.
-            assert (program, Path(words[-1]).is_dir()) == ("tensorboard", True)
+        if program == "python":
+            pytest.importorskip(words[-1].partition(";")[0].removeprefix("import "))
+            subprocess.run([sys.executable, *words], check=True)
+            return
+        if {program, words[0]} & SERVERS:
+            assert Path(words[-1]).is_dir()
             return
     run(*words)
 
@@ -88,6 +98,8 @@ def test_every_verb_that_suggests_a_command_is_in_a_chain() -> None:
             "tune",
             "track",
             "import_",
+            "export",
+            "predict",
             "embed",
         )
     }

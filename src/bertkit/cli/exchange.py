@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import bertkit
 from bertkit.cli.output import show_json, show_lines
 from bertkit.cli.verbosity import Verbosity
@@ -22,3 +24,19 @@ def export(options: ExportOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Write a model for another library, and show what was written."""
     written = bertkit.export(**vars(options))
     show_json(written) if json else show_lines(written.lines())
+    verbosity.suggest("python", "-c", _write_loading(written.output, options.to, has_heads=bool(written.heads)))
+
+
+def _write_loading(folder: Path, library: str, *, has_heads: bool) -> str:
+    """Python with which another library loads the exported ``folder`` and shows what it is."""
+    from bertkit.evaluation.onnx_export import FILE
+    from bertkit.storage.atomic import read_json
+
+    if library == "onnx":
+        file = str(folder / FILE)
+        return f"import onnxruntime; print(*onnxruntime.InferenceSession({file!r}).get_outputs())"
+    if library == "sentence-transformers":
+        kind = "CrossEncoder" if has_heads else "SentenceTransformer"
+        return f"import sentence_transformers; print(sentence_transformers.{kind}({str(folder)!r}))"
+    (architecture,) = read_json(folder / "config.json")["architectures"]
+    return f"import transformers; print(transformers.{architecture}.from_pretrained({str(folder)!r}))"

@@ -22,5 +22,7 @@ def fill(options: FillOptions, *, json: bool) -> None:
 def predict(options: PredictOptions, *, verbosity: Verbosity) -> None:
     """Predict every row of a file."""
     count = bertkit.predict(**vars(options))
-    place = "" if str(options.output) == "-" else f" in {options.output}"
-    verbosity.say(f"{count_of(count, 'prediction')}{place}")
+    streamed = str(options.output) == "-"
+    verbosity.say(f"{count_of(count, 'prediction')}{'' if streamed else f' in {options.output}'}")
+    if not streamed:
+        verbosity.suggest("bertkit", "serve", options.run)

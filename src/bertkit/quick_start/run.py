@@ -88,10 +88,10 @@ networks, and 62.6 % with 1e-3; its initial weights have 50.4 and 58.1 % (docs/r
 
 _SEEDS = 3
 _MAX_LENGTH = 96
-_MAX_EXAMPLES = 125
-_MAX_DEV_EXAMPLES = 100
+_MAX_EXAMPLES = 64
 _MIN_EXAMPLES = 8
-"""Per class."""
+"""Per class, for training and as many for evaluation. A faster machine pre-trains longer, and has no larger task: with
+125 its pre-training got 290 of the 600 seconds, with 62 400 (docs/results/quickstart.md)."""
 
 _COST_OF_EXAMPLE = 1.4
 """The time of a fine-tuning example, with evaluation on dev after each epoch, by that of its tokens in pre-training."""
@@ -221,10 +221,10 @@ def _afford_examples(parts: DocumentSplit, tokenizer: WordPiece, token_seconds: 
 
 
 def _write_task(parts: DocumentSplit, examples: int, folder: Path) -> FileTask:
-    """Write ``examples`` labelled texts per class as tables, and read them as a user's tables."""
+    """Write ``examples`` labelled texts per class and split as tables, and read them as a user's tables."""
     folder.mkdir()
     write_csv(parts.train[: examples * len(parts.classes)], folder / "train.csv")
-    write_csv(parts.dev[: min(examples, _MAX_DEV_EXAMPLES) * len(parts.classes)], folder / "dev.csv")
+    write_csv(parts.dev[: examples * len(parts.classes)], folder / "dev.csv")
     return guess(folder / "train.csv", dev=folder / "dev.csv", max_length=_MAX_LENGTH).task
 
 
