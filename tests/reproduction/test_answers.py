@@ -17,7 +17,7 @@ AROUND = Difference(column="MRPC", better=70.0, worse=69.0, low=-1.0, high=3.0)
     ("differences", "verdict"),
     [
         ([], "not measured"),
-        ([AROUND], "cannot be told"),
+        ([AROUND], "undecided"),
         ([AROUND, ABOVE], "holds here"),
         ([BELOW, AROUND], "does not hold here"),
         ([BELOW, ABOVE], "holds for some tasks only"),

@@ -9,7 +9,7 @@ from typing import Literal
 from bertkit.report.tables import markdown_table
 from bertkit.reproduction.claims import Claim
 
-Verdict = Literal["holds here", "does not hold here", "holds for some tasks only", "cannot be told", "not measured"]
+Verdict = Literal["holds here", "does not hold here", "holds for some tasks only", "undecided", "not measured"]
 
 _HEADER = ("claim", "answer", "rows (first minus second)", "difference in points (95 % interval)")
 
@@ -42,7 +42,7 @@ def judge(claim: Claim, differences: list[Difference]) -> Answer:
     """What the intervals say, each for itself: one true difference in twenty is outside of its interval."""
     above = any(each.low > 0 for each in differences)
     below = any(each.high < 0 for each in differences)
-    verdict: Verdict = "cannot be told" if differences else "not measured"
+    verdict: Verdict = "undecided" if differences else "not measured"
     if above and below:
         verdict = "holds for some tasks only"
     elif above or below:
