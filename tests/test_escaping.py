@@ -37,7 +37,8 @@ def test_other_text_is_shown_as_it_is() -> None:
 
 def test_text_is_no_markup() -> None:
     assert to_markdown("a|b <i> [x](y)\n# `c` *d* &amp;") == r"a\|b &lt;i&gt; \[x\](y) # \`c\` \*d\* &amp;amp;"
-    assert to_markdown("\x1b[31m\u202e") == r"\x1b\[31m\u202e"
+    assert to_markdown("\x1b[31m\u202e") == r"\\x1b\[31m\\u202e"
+    assert to_markdown(r"\[x\](y) a\|b ~~c~~ _d_ e_f") == r"\\\[x\\\](y) a\\\|b \~\~c\~\~ \_d\_ e_f"
     assert to_html('<a href="x">&\'') == "&lt;a href=&quot;x&quot;&gt;&amp;&#x27;"
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from bertkit.batch import Batch
+from bertkit.batch import Batch, LossTerm
 from bertkit.contracts import Encoder
 from bertkit.encoders import bert
 from bertkit.model import Model
@@ -63,11 +63,23 @@ def test_objectives_share_one_pass(model: Model, batch: Batch) -> None:
 
 
 def test_a_frozen_encoder_counts_no_backward_pass(model: Model, batch: Batch) -> None:
-    heads = sum(objective.count_macs(batch) for objective in model.objectives.values())  # type: ignore[operator]
-    encoder = (model.count_macs(batch) or 0) - heads
+    encoder, heads = model.count_macs(batch) or (0, 0)
+    assert min(encoder, heads) > 0
+    assert count_flops(model, batch) == 2 * 3 * (encoder + heads)
     model.encoder.requires_grad_(False)
-    assert encoder > 0
-    assert model.count_macs(batch) == encoder // 3 + heads
+    assert model.count_macs(batch) == (encoder, heads)
+    assert count_flops(model, batch) == 2 * encoder + 2 * 3 * heads
+
+
+def test_the_weight_of_a_term_multiplies_that_of_its_objective(
+    model: Model, batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objective = model.heads["mlm"]
+    terms = {"a": LossTerm(torch.zeros(()), 1, weight=0.5), "b": LossTerm(torch.zeros(()), 1)}
+    monkeypatch.setattr(type(objective), "loss", lambda self, outputs, batch: terms)
+    objective.weight = 3.0
+    found = model.loss(model(batch), batch)
+    assert (found["a"].weight, found["b"].weight) == (1.5, 3.0)
 
 
 def test_an_encoder_that_does_not_count_its_operations_leaves_the_model_without_a_count(

@@ -17,7 +17,7 @@ _HARMLESS = ("\u200c", "\u200d")
 _UNSAFE_CATEGORIES = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Control and format characters, halves of characters, and separators of lines."""
 
-_MARKDOWN = re.compile(r"[|<>&`*\[\]]")
+_MARKDOWN = re.compile(r"[\\|<>&`*~\[\]]|(?<!\w)_|_(?!\w)")
 _NOT_ASCII = re.compile(r"[^\x20-\x7e]")
 
 

@@ -55,10 +55,10 @@ class Model(nn.Module):
             counts |= objective.counts(batch)
         return counts
 
-    def count_macs(self, batch: Batch) -> int | None:
-        """Multiply-accumulate operations of ``forward`` that the outputs need; None if the encoder does not count its.
+    def count_macs(self, batch: Batch) -> tuple[int, int] | None:
+        """Multiply-accumulate operations of ``forward`` that the outputs need, of the encoder and of the heads.
 
-        A frozen encoder counts a third: ``training.flops`` multiplies by 3 for the backward pass, which it lacks.
+        None if the encoder does not count its own.
         """
         positions = self._needed_positions(batch)
         encoder_macs = self.encoder.count_macs(
@@ -68,16 +68,14 @@ class Model(nn.Module):
         )
         if encoder_macs is None:
             return None
-        if not any(each.requires_grad for each in self.encoder.parameters()):
-            encoder_macs //= 3
-        return encoder_macs + sum(each.count_macs(batch) for each in self.heads.values())
+        return encoder_macs, sum(each.count_macs(batch) for each in self.heads.values())
 
     def loss(self, outputs: Mapping[str, Outputs], batch: Batch) -> LossTerms:
         """The loss terms of every objective, by the name of the label, weighted as the objective says."""
         terms: LossTerms = {}
         for name, objective in self.heads.items():
             for label, term in objective.loss(outputs[name], batch).items():
-                terms[label] = replace(term, weight=objective.weight)
+                terms[label] = replace(term, weight=term.weight * objective.weight)
         return terms
 
     def metrics(self, outputs: Mapping[str, Outputs], batch: Batch) -> LossTerms:

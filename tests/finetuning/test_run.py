@@ -114,6 +114,7 @@ def test_another_model_at_the_same_path_is_refused(table: Path, model: Path, tmp
     shutil.copytree(model, tmp_path / "model")
     finetune(table, tmp_path / "model", tmp_path / "run")
     (tmp_path / "model" / "README.md").write_text("A note does not change the model.")
+    (tmp_path / "model" / ".partial").write_text("Nor does a hidden file.")
     assert len(finetune(table, tmp_path / "model", tmp_path / "run", seeds=1).seeds) == 1
     weights = bytearray((tmp_path / "model" / "model.safetensors").read_bytes())
     weights[-2] ^= 1

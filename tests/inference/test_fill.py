@@ -10,7 +10,7 @@ import torch
 from bertkit.data.features import assemble, collate
 from bertkit.encoders.bert import Bert, size
 from bertkit.errors import WRONG_USAGE, BertkitError
-from bertkit.inference.fill import fill, find_tokens
+from bertkit.inference.fill import _complete, fill, find_tokens
 from bertkit.model import Model
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text import wordpiece
@@ -69,6 +69,12 @@ def test_probabilities_are_those_of_the_whole_vocabulary(model: Model, tokenizer
     chances = logits.view(len(feature), -1)[place].softmax(dim=-1)
     assert best.probability == pytest.approx(float(chances.max()), abs=1e-6)
     assert best.word == tokenizer.id_to_token(int(chances.argmax()))
+
+
+def test_a_token_that_begins_as_a_continued_word_is_kept_as_it_is() -> None:
+    """A byte-level vocabulary may have the token ``##tag``."""
+    assert _complete("The <mask> is", [(4, 10)], [("##tag", False)]) == "The ##tag is"
+    assert _complete("The <mask> is", [(4, 10)], [("tag", True)]) == "Thetag is"
 
 
 def test_the_text_is_completed_as_it_was_written(model: Model, tokenizer: WordPiece) -> None:

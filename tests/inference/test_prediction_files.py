@@ -5,6 +5,7 @@ import json
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from tests.inference.small_predictions import texts as texts
 
 from bertkit.errors import BertkitError
 from bertkit.formats.tables import Table
+from bertkit.inference import prediction_files
 from bertkit.inference.prediction_files import predict_file
 from bertkit.machine.interrupts import Interrupted
+from bertkit.storage.atomic import write_file
 from bertkit.task_types import (
     Columns,
     QuestionAnsweringTask,
@@ -179,6 +182,28 @@ def test_repeated_ids_from_stdin_are_refused_for_json(tmp_path: Path, monkeypatc
     with pytest.raises(BertkitError, match=r'-: the id "a" occurs twice, .* write \.jsonl'):
         predict_file(parrot, Path("-"), tmp_path / "out.json", lambda done: None)
     assert not (tmp_path / "out.json").exists()
+
+
+def test_a_process_that_dies_between_its_two_files_is_continued(
+    tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that the user named comes last, so it is the mark that everything is there."""
+    output, odds = tmp_path / "out.jsonl", tmp_path / "out.odds.json"
+
+    def write_no_output(path: Path, fill: Callable[[Path], object]) -> None:
+        if path == output:
+            raise MemoryError
+        write_file(path, fill)
+
+    monkeypatch.setattr(prediction_files, "_further_files", lambda pipeline, output: {"odds": odds})
+    monkeypatch.setattr(prediction_files, "write_object", lambda rows, path, field: path.write_text(field))
+    with monkeypatch.context() as changed, pytest.raises(MemoryError):
+        changed.setattr(prediction_files, "write_file", write_no_output)
+        predict_file(Parrot(tmp_path / "model"), texts, output, lambda done: None)
+    assert (odds.exists(), output.exists()) == (True, False)
+    assert predict_file(Parrot(tmp_path / "model"), texts, output, lambda done: None) == ROWS
+    with pytest.raises(BertkitError, match="exists"):
+        predict_file(Parrot(tmp_path / "model"), texts, output, lambda done: None)
 
 
 def test_other_columns_start_from_the_first_row(tmp_path: Path) -> None:

@@ -38,6 +38,11 @@ def test_changed_settings_are_listed_without_the_others(run: PretrainRun) -> Non
     assert "optimizer.beta2" not in card
 
 
+def test_the_first_objective_that_says_what_it_is_for_gives_the_tag(run: PretrainRun) -> None:
+    card = card_of(replace(run, task=PretrainingTask(objectives=("nsp", "mlm"))))
+    assert 'pipeline_tag: "fill-mask"' in card
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_pipeline_tag_is_that_of_the_objective(run: PretrainRun, causal: bool) -> None:
     assert isinstance(run.encoder, BertConfig)

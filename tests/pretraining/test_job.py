@@ -114,6 +114,9 @@ def test_a_comparison_within_micro_batches_is_said(run: PretrainRun) -> None:
     assert not any("compares" in note for note in build_job(compared, ProcessGroup()).notes)
     (note,) = build_job(replace(compared, micro_batch_size=2), ProcessGroup()).notes
     assert note == f"passages compares the 2 examples of a micro-batch, not the {run.batch_size} of a batch"
+    long = replace(compared, long_seq_length=17, long_batch_size=run.batch_size + 3, micro_batch_size=run.batch_size)
+    (note,) = build_job(long, ProcessGroup()).notes
+    assert note.endswith(f"the {run.batch_size} examples of a micro-batch, not the {run.batch_size + 3} of a batch")
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,29 @@ def occupy(batcher: Batcher, operation: Upper) -> Job:
     return first
 
 
+def test_a_mistake_of_the_loop_is_an_error_of_its_requests_and_the_loop_goes_on(
+    batcher: Batcher, operation: Upper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operation.may_run.set()
+
+    def fail(report: BatchReport) -> None:
+        raise KeyError("a metric")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(batcher, "_observe", fail)
+        with pytest.raises(KeyError, match="a metric"):
+            batcher.submit(job(operation, "a")).result(10)
+    assert batcher.submit(job(operation, "b")).result(10) == ["B"]
+
+
+def test_after_the_end_of_the_loop_work_is_refused(operation: Upper) -> None:
+    batcher = Batcher(Limits(), ModelThread())
+    batcher.start()
+    batcher.stop()
+    with pytest.raises(ServerError, match="stopping"):
+        batcher.submit(job(operation, "a"))
+
+
 def test_results_are_in_the_order_of_the_inputs(batcher: Batcher, operation: Upper) -> None:
     operation.may_run.set()
     assert batcher.submit(job(operation, "a", "ccc", "bb")).result(10) == ["A", "CCC", "BB"]

@@ -23,11 +23,15 @@ def test_while_models_load_the_server_lives_and_is_not_ready(
 
     def ask(server: Server) -> None:
         asked.update({path: get(server, path).status_code for path in ("/live", "/ready", "/warm")})
+        # A handler reads the encoder, which would be loaded in the event loop, beside the thread that loads it.
+        refused = post(server, "/embed", {"inputs": "a"})
+        asked["/embed"] = refused.status_code
+        assert refused.headers["retry-after"] == "1"
         may_load.set()
 
     monkeypatch.setattr(ServedModel, "warm_up", lambda model: may_load.wait(20))
     with running(loaded[:1], while_loading=ask) as server:
-        assert asked == {"/live": 200, "/ready": 503, "/warm": 503}
+        assert asked == {"/live": 200, "/ready": 503, "/warm": 503, "/embed": 503}
         assert get(server, "/ready").status_code == 200
 
 

@@ -120,12 +120,12 @@ def _padding_setting(data: Path, encoder: EncoderConfig) -> list[Setting]:
 
 def _new_encoder(options: PretrainOptions, data: Path, vocab_size: int) -> tuple[EncoderConfig, list[Setting]]:
     """A new encoder, and the settings of its architecture, its size and the profile; later ones win."""
-    size = options.size or _DEFAULT_SIZE
-    encoder = configure_architecture(options.architecture or _DEFAULT_ARCHITECTURE, size, vocab_size=vocab_size)
-    origin = f"--architecture {options.architecture}"
+    architecture, size = options.architecture or _DEFAULT_ARCHITECTURE, options.size or _DEFAULT_SIZE
+    encoder = configure_architecture(architecture, size, vocab_size=vocab_size)
+    origin = "default" if options.architecture is None else f"--architecture {options.architecture}"
     return encoder, [
         *(Setting(*each, origin) for each in architecture_defaults(encoder, vocab_size=vocab_size).items()),
-        *_named_settings(size, options.profile, encoder),
+        *_named_settings(options.size, options.profile, encoder),
         *_padding_setting(data, encoder),
     ]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from bertkit.contracts import Encoder
@@ -51,5 +51,10 @@ def enlarge(encoder: Any, **changes: int) -> Any:
     larger = type(encoder)(replace(encoder.config, **changes))
     weights = larger.state_dict()
     for name, weight in encoder.state_dict().items():
-        weights[name][: len(weight)] = weight
+        copy_first_rows(weights[name], weight)
     return larger
+
+
+def copy_first_rows(target: Tensor, weight: Tensor) -> None:
+    """Copy ``weight`` into ``target``, whose first axis may be longer; a single number is copied as it is."""
+    (target[: len(weight)] if weight.dim() else target).copy_(weight)

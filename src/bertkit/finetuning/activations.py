@@ -54,12 +54,14 @@ class ActivationCache:
         return key in self._entries
 
     def write(self, key: bytes, states: NDArray[np.float16]) -> None:
-        """Add the states of a row under ``key``."""
+        """Add the states of a row under ``key``, if there are none yet: two threads may have computed them."""
         with self._lock, explain_writing(self._folder):
+            if key in self._entries:
+                return
             offset = self._file.seek(0, os.SEEK_END)
             self._file.write(states.tobytes())
             self._file.flush()  # here, so that a full disk is reported with the name of the folder
-        self._entries[key] = _Entry(offset, states.shape)
+            self._entries[key] = _Entry(offset, states.shape)
 
     def read(self, key: bytes) -> NDArray[np.float16]:
         """The states that were written under ``key``."""

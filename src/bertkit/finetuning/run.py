@@ -121,7 +121,11 @@ def _fingerprints_of_inputs(run: FinetuneRun) -> dict[str, str]:
     """Hashes of the models, without the texts that describe them, and of the unlabelled texts."""
     named = {"model": run.model, "teacher": run.teacher}
     folders = {name: ModelFolder.open(path).path for name, path in named.items() if path is not None}
-    files = {name: [each for each in folder.iterdir() if each.suffix != ".md"] for name, folder in folders.items()}
+    # A hidden file is not part of a model: a command may be writing its answers to one.
+    files = {
+        name: [each for each in folder.iterdir() if each.suffix != ".md" and each.name[0] != "."]
+        for name, folder in folders.items()
+    }
     if run.unlabelled is not None:
         files["unlabelled"] = [Path(run.unlabelled)]
     return {name: fingerprint_of(sorted(each)) for name, each in files.items()}

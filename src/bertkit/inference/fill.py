@@ -67,12 +67,13 @@ def fill(
             raise usage_error(f"candidates must be one or more ids of tokens, from 0 to {tokenizer.vocab_size - 1:,}.")
     probabilities, best_ids = _predict(model, tokenizer, tokens, top_k, candidates, precision)
     spans = [tokens.offsets[index] for index in masked]
-    words = [[_spell(*tokenizer.surface_form(token)) for token in row] for row in best_ids]
+    words = [[tokenizer.surface_form(token) for token in row] for row in best_ids]
+    best = [row[0] for row in words]
     filled = []
     for number, (row, row_probabilities, ids) in enumerate(zip(words, probabilities, best_ids, strict=True)):
-        best = [each[0] for each in words]
         texts = [_complete(text, spans, [*best[:number], word, *best[number + 1 :]]) for word in row]
-        filled.append(Results(Filling(*each) for each in zip(row, row_probabilities, texts, ids, strict=True)))
+        spelled = [_spell(*word) for word in row]
+        filled.append(Results(Filling(*each) for each in zip(spelled, row_probabilities, texts, ids, strict=True)))
     return filled
 
 
@@ -114,9 +115,9 @@ def _spell(letters: str, continues: bool) -> str:
     return _CONTINUES + letters if continues else letters
 
 
-def _complete(text: str, spans: list[tuple[int, int]], words: list[str]) -> str:
-    """The text with ``words`` where the masks are."""
-    for (start, end), word in sorted(zip(spans, words, strict=True), reverse=True):
-        before = text[:start].rstrip() if word.startswith(_CONTINUES) else text[:start]
-        text = before + word.removeprefix(_CONTINUES) + text[end:]
+def _complete(text: str, spans: list[tuple[int, int]], words: list[tuple[str, bool]]) -> str:
+    """The text with ``words`` where the masks are; a word that continues the one before it follows without a space."""
+    for (start, end), (letters, continues) in sorted(zip(spans, words, strict=True), reverse=True):
+        before = text[:start].rstrip() if continues else text[:start]
+        text = before + letters + text[end:]
     return text

@@ -30,7 +30,7 @@ from bertkit.options.inputs import STREAM, read_stdin
 from bertkit.storage.atomic import explain_writing, write_file
 from bertkit.storage.checksums import fingerprint_of, sha256_of
 from bertkit.storage.json_log import format_record, open_log
-from bertkit.storage.outputs import check_output, locked_partial
+from bertkit.storage.outputs import check_output, locked_partial, partial_path
 from bertkit.task_types import FileTask
 
 Report = Callable[[int], None]
@@ -67,8 +67,9 @@ def predict_file(pipeline: Pipeline, source: Path, output: Path, report: Report,
         return _predict_to_stdout(pipeline, source)
     write = find_writer(output)
     further = _further_files(pipeline, output)
-    for path in (output, *further.values()):
-        check_output(path, inputs=[source], overwrite=overwrite)
+    check_output(output, inputs=[source], overwrite=overwrite)
+    for path in further.values():  # a process that was killed near its end has written these, and not yet the output
+        check_output(path, inputs=[source], overwrite=overwrite or partial_path(output).exists())
     needs_unique_ids = names_answers_by_id(output) and (source == STREAM or not pipeline.task.reader.makes_ids_unique)
     if needs_unique_ids and source != STREAM:
         # Checked before the work, so that an hour of predictions is not lost to a repeated id.
@@ -84,10 +85,10 @@ def predict_file(pipeline: Pipeline, source: Path, output: Path, report: Report,
             raise
         rows = _Rows(records)
         columns = replace(pipeline.task.answer_columns, kept=tuple(kept.names.values()))
-        write_file(output, lambda temporary: write(rows, temporary, columns))
         if done:
             for field, path in further.items():
                 write_file(path, partial(write_object, rows, field=field))
+        write_file(output, lambda temporary: write(rows, temporary, columns))
         records.unlink()
     return done
 

@@ -134,7 +134,8 @@ def _score(
     )
     hook = embedding.register_forward_hook(lambda *_: embedded)
     try:
-        return pick(_flatten(model(rows.to(embedded.device))))
+        # A head for masked words may have more rows than there are masks (see ``nn.packing.pad_indices``).
+        return pick(_flatten(model(rows.to(embedded.device))))[:count]
     finally:
         hook.remove()
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bertkit.contracts import PretrainingObjective
 from bertkit.data.shards import read_manifest
 from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.pretraining.defaults import default_pretraining_task
@@ -21,6 +22,13 @@ _SHAPE = {
     "projection_size": "wide in each direction",
     "cell_size": "cells",
 }
+
+
+def _find_kind(run: PretrainRun) -> str:
+    """What Hugging Face calls such a model, by the first objective that says what it is for."""
+    unsaid = PretrainingObjective.pipeline_tag
+    kinds = (each.pipeline_tag for each in run.task.objective_classes())
+    return next((kind for kind in kinds if kind != unsaid), unsaid)
 
 
 def write_pretraining_card(
@@ -39,7 +47,7 @@ def write_pretraining_card(
         title=f"{spec_of_config(encoder).title} {'/'.join(map(str, shape.values()))}",
         about=f"{', '.join(f'{number} {what}' for what, number in shape.items())}, pre-trained for "
         f"{steps:,} steps with seed {run.seed}{_describe_mixture(run)}{_describe_origin(run, record)}.",
-        kind=run.task.objective_classes()[0].pipeline_tag,
+        kind=_find_kind(run),
         score_columns=("held-out text", "before", "after") if before else ("held-out text", "value"),
         scores=[(name, *([before.get(name, "-")] if before else []), value) for name, value in heldout.items()],
         values={},

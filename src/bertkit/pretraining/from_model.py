@@ -15,6 +15,7 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.checkpoint.weights import find_weights
 from bertkit.contracts import EncoderConfig, has_token_embedding
 from bertkit.encoder_types.architectures import find_pretraining_defaults
+from bertkit.encoder_types.building import copy_first_rows
 from bertkit.errors import data_error, usage_error
 from bertkit.lookup import names_from_a_file
 from bertkit.model import Model
@@ -110,7 +111,7 @@ def load_initial_weights(model: Model, run: PretrainRun, data: PretrainingData) 
         )
     state = model.state_dict()
     for name, weight in loaded.state_dict().items():
-        state[name][: len(weight)] = weight
+        copy_first_rows(state[name], weight)
     for tensor in _list_rows_of_tokens(model):
         for id, tokens in added.items():
             tensor[id] = tensor[tokens].mean(dim=0)

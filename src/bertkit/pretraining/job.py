@@ -178,11 +178,12 @@ def _list_comparing(run: PretrainRun) -> list[str]:
 def _count_compared(run: PretrainRun, processes: int) -> list[str]:
     """What to tell the user if examples are compared with those of their micro-batch, which is a part of the batch."""
     names = _list_comparing(run)
-    compared = min(run.micro_batch_size or run.batch_size, run.batch_size // processes)
-    if not names or compared == run.batch_size:
-        return []
+    batches = dict.fromkeys(rows for rows, _ in run.batch_shapes) if names else {}
+    compared = {rows: min(run.micro_batch_size or rows, rows // processes) for rows in batches}
     return [
-        f"{', '.join(names)} compares the {compared} examples of a micro-batch, not the {run.batch_size} of a batch"
+        f"{', '.join(names)} compares the {some} examples of a micro-batch, not the {rows} of a batch"
+        for rows, some in compared.items()
+        if some < rows
     ]
 
 

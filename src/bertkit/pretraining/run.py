@@ -102,7 +102,7 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
                 f"no data at {run.data}, with which {path} was begun. If it is elsewhere: "
                 f"bertkit pretrain --resume {quote(str(path))} --set data=FOLDER"
             )
-        newest, faults = group.broadcast(store.latest(folder.checkpoints) if group.is_first else (None, []))
+        newest, faults = group.from_first(lambda: store.latest(folder.checkpoints))
         for fault in faults:
             progress.say(f"{fault} Falling back to the checkpoint before it.")
         saved = store.load_state(newest) if newest else {}

@@ -22,7 +22,7 @@ def with_enough_steps(run: PretrainRun) -> PretrainRun:
 
     Long rows have half of the steps: of a very small ``long_share`` even a million would leave none.
     """
-    return dataclasses.replace(run, steps=_ENOUGH_STEPS, long_share=0.5, head_share=0.0)
+    return dataclasses.replace(run, steps=_ENOUGH_STEPS, minutes=None, long_share=0.5, head_share=0.0)
 
 
 def fewer_rows(count: int, share: float) -> int:

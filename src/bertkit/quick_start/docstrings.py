@@ -8,7 +8,6 @@ other text that is not English prose is left out, and so are repeated sentences:
 from __future__ import annotations
 
 import ast
-import hashlib
 import importlib.metadata
 import inspect
 import re
@@ -18,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bertkit.data.document_hash import hash_fraction
 from bertkit.text.sentences import split_sentences
 
 STANDARD_LIBRARY = "python"
@@ -110,11 +110,6 @@ def _descriptions(package: str) -> list[str]:
     distributions = importlib.metadata.packages_distributions().get(package, [])
     metadata = [importlib.metadata.metadata(each) for each in distributions]
     return [str(each["Description"]) for each in metadata if "Description" in each]
-
-
-def hash_fraction(text: str) -> float:
-    """A hash of the text as a number in [0, 1): pseudo-random, and the same on every machine."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
 
 def read_strings(path: Path) -> list[str]:

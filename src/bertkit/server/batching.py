@@ -80,6 +80,8 @@ class Batcher:
         """Queue a job; 429 if the queue is full. Any job fits into an empty queue."""
         cost = job.cost
         with self._condition:
+            if self._stopped:
+                raise stopping()
             if self.queued_tokens and self.queued_tokens + cost > self._limits.queued_tokens:
                 raise overloaded(min(self.queued_tokens / self._rate, self._limits.seconds))
             self.queued_tokens += cost
@@ -94,13 +96,24 @@ class Batcher:
 
     def _work(self) -> None:
         while self._admit():
-            self._drop()
-            batch, self._active = _choose(self._active, self._limits.batch_tokens)
-            if batch:
-                self._run(batch)
-            self._active = [job for job in self._active if job.waiting and not job.future.done()]
+            jobs = list(self._active)
+            try:
+                self._compute()
+            except Exception as error:  # a mistake in this loop: it goes on, and nobody waits for ever
+                self._active = []
+                for job in jobs:
+                    if not job.future.done():
+                        _fail(job, error)
         for job in (*self._arrived, *self._active):
             _fail(job, stopping())
+
+    def _compute(self) -> None:
+        """Run one batch."""
+        self._drop()
+        batch, self._active = _choose(self._active, self._limits.batch_tokens)
+        if batch:
+            self._run(batch)
+        self._active = [job for job in self._active if job.waiting and not job.future.done()]
 
     def _admit(self) -> bool:
         """Wait for work, and tokenize what has arrived; False at the end."""

@@ -16,7 +16,7 @@ import numpy as np
 from starlette.types import Receive, Scope, Send
 
 from bertkit.server.call import Call
-from bertkit.server.errors import Dialect, ServerError, malformed, overloaded, stopping
+from bertkit.server.errors import Dialect, ServerError, loading, malformed, overloaded, stopping
 from bertkit.server.logs import log_error, log_request
 from bertkit.server.reading import JSON, ClientLeftError, decode
 from bertkit.server.service import LARGE_ANSWER, Service
@@ -109,7 +109,7 @@ class Endpoint:
             service.bodies.release(len(body))
 
     def admit(self, call: Call, scope: Scope) -> None:
-        """Refuse a request without a key, any new one while the server stops, and a query with too many fields."""
+        """Refuse requests without a key, before the models are loaded, while the server stops, or with a long query."""
         if self.open:
             return  # it does not hold up the end of the server either
         service = call.service
@@ -117,6 +117,8 @@ class Endpoint:
             raise ServerError(401, "the API key is missing or wrong", close=True)
         if service.state.stopping:
             raise stopping()
+        if not service.state.warm:  # the thread of the models loads them, and a handler would load them again
+            raise loading()
         call.enter()
         call.query = _read_query(scope["query_string"])
 

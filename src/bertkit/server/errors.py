@@ -112,6 +112,11 @@ def overloaded(seconds: float) -> ServerError:
     return ServerError(429, "Model is overloaded", retry_after=seconds)
 
 
+def loading() -> ServerError:
+    """The models are not in memory yet, or have not computed once (503)."""
+    return ServerError(503, "the models are being loaded", retry_after=1.0)
+
+
 def stopping() -> ServerError:
     """The server has had a signal to stop (503)."""
     return ServerError(503, "the server is stopping", retry_after=1.0, close=True)

@@ -161,7 +161,8 @@ def _page(
     failure: ServerError | None,
 ) -> bytes:
     forms = {each: FORMS[each] for each in list_forms(model)}
-    address = f"http://{call.headers.get('host', 'localhost')}"  # that the browser used
+    scheme = "https" if call.headers.get("x-forwarded-proto") == "https" else "http"  # behind a proxy with TLS
+    address = f"{scheme}://{call.headers.get('host', 'localhost')}"  # that the browser used
     examples = (
         {}
         if name is None or failure

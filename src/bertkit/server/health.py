@@ -6,7 +6,7 @@ import time
 
 from bertkit.server.call import Call
 from bertkit.server.endpoint import Reply
-from bertkit.server.errors import ServerError
+from bertkit.server.errors import loading, stopping
 
 
 async def live(call: Call, _: None) -> object:
@@ -20,16 +20,16 @@ async def ready(call: Call, _: None) -> object:
     if "model" in call.path_parameters:
         call.find_model(None)  # 404 for another name
     if state.stopping:
-        raise ServerError(503, "the server is stopping")
+        raise stopping()
     if not state.warm:
-        raise ServerError(503, "the models are being loaded", retry_after=1.0)
+        raise loading()
     return {"status": "UP", "unix": time.time(), "models": list(call.service.models)}
 
 
 async def warm(call: Call, _: None) -> object:
     """200 when every model has computed once, so that the next request is not slower than others."""
     if not call.service.state.warm:
-        raise ServerError(503, "the models are being loaded", retry_after=1.0)
+        raise loading()
     return {"status": "UP"}
 
 

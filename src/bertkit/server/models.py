@@ -62,7 +62,8 @@ class TaskResult:
 class ServedModel:
     """A model under its ``name``. ``task`` is what it was fine-tuned for, None if it was not.
 
-    ``tasks`` are Hugging Face's names of what it can do, its own task first. ``predictions``, ``fillings``,
+    ``tasks`` are Hugging Face's names of what it can do, its own task first. ``max_length`` are the tokens that its own
+    task reads; for vectors of texts it is ``pipeline.max_length``. ``predictions``, ``fillings``,
     ``embeddings`` and ``token_states`` are the operations of its heads and of its encoder.
     """
 

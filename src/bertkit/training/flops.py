@@ -30,11 +30,16 @@ def count_flops(model: Model, batch: Batch) -> int:
     """Necessary floating-point operations of a training step on ``batch``, backward pass included; 0 if the encoder
     does not count its own.
 
-    That is ``3 * 2 * model.count_macs(batch)``: every multiplication comes with an addition, and the backward pass has
-    two products for each one of the forward pass. Padding, recomputation and operations that are no matrix products
-    do not count, whether they are computed or not.
+    Every multiplication comes with an addition, and the backward pass, which a frozen encoder lacks, has two products
+    for each one of the forward pass. Padding, recomputation and operations that are no matrix products do not count,
+    whether they are computed or not.
     """
-    return 3 * 2 * (model.count_macs(batch) or 0)
+    macs = model.count_macs(batch)
+    if macs is None:
+        return 0
+    encoder, heads = macs
+    is_frozen = not any(each.requires_grad for each in model.encoder.parameters())
+    return 2 * (encoder if is_frozen else 3 * encoder) + 2 * 3 * heads
 
 
 def peak_flops(device: torch.device, precision: Precision) -> float | None:
