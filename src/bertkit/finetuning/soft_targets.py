@@ -20,9 +20,10 @@ _SMALLEST = 1e-9
 class SoftTargets(Objective):
     """Knowledge distillation (Hinton et al., arXiv 1503.02531): the head learns what a teacher predicts.
 
-    ``head`` is that of the task and is shared with it. The labels (B, C) are the probabilities of the teacher. Both
-    distributions are softened by ``temperature`` T, as the softmax of logits / T; the loss is T² times the
-    Kullback-Leibler divergence, so that its gradient does not depend on T in the limit of large T.
+    ``head`` is that of the task and is shared with it, in a pass of its own, which draws its own dropout. The labels
+    (B, C) are the probabilities of the teacher. Both distributions are softened by ``temperature`` T, as the softmax of
+    logits / T; the loss is T² times the Kullback-Leibler divergence, so that its gradient does not depend on T in the
+    limit of large T.
     """
 
     label = "teacher"

@@ -115,11 +115,13 @@ def initialize_from_statistics(model: Model, statistics: dict[str, NDArray[np.fl
         if isinstance(head, MaskedLanguageModel):
             head.bias.copy_(torch.from_numpy(statistics["log_frequency"]))
             weight = _transform_weight(encoder, head)
-            weight.mul_(1 - _IDENTITY_SHARE).add_(torch.eye(len(weight), device=weight.device), alpha=_IDENTITY_SHARE)
+            if weight is not None:
+                identity = torch.eye(*weight.shape, device=weight.device)
+                weight.mul_(1 - _IDENTITY_SHARE).add_(identity, alpha=_IDENTITY_SHARE)
 
 
-def _transform_weight(encoder: Transformer, head: MaskedLanguageModel) -> Tensor:
-    """The matrix before the output layer of a masked-LM head, (H, H): its own or that of the encoder."""
+def _transform_weight(encoder: Transformer, head: MaskedLanguageModel) -> Tensor | None:
+    """The matrix (H, H) before the output layer of a masked-LM head: its own, or that of the encoder, if any."""
     if head.transform is not None:
         return head.transform.weight
-    return encoder.get_parameter("prediction_head.dense.weight")
+    return dict(encoder.named_parameters()).get("prediction_head.dense.weight")
