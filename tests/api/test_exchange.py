@@ -62,6 +62,17 @@ def test_a_model_does_not_replace_the_current_folder(
         bertkit.load(workspace / "tuned").save(Path())
 
 
+def test_an_output_that_cannot_be_a_model_is_refused_before_the_work(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertkit.api.exchange.convert", lambda *arguments, **named: pytest.fail("it is converted"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BertkitError, match=r"file is a file\. Choose another -o folder"):
+        bertkit.import_(workspace / "run", output=tmp_path / "file", progress="quiet")
+    with pytest.raises(BertkitError, match="is not empty and holds no model"):
+        bertkit.export(workspace / "run", to="huggingface", output=tmp_path, progress="quiet")
+
+
 def test_a_model_is_not_written_over_itself(workspace: Path) -> None:
     with pytest.raises(BertkitError, match="is the input"):
         bertkit.import_(workspace / "run", output=workspace / "run" / "model", overwrite=True, progress="quiet")

@@ -28,6 +28,11 @@ def test_a_page_has_the_name_of_the_run(workspace: Path, tmp_path: Path, monkeyp
     assert f"<h1>Why tuned predicts {found.prediction}</h1>" in (tmp_path / "b.html").read_text(encoding="utf-8")
 
 
+def test_a_page_is_not_written_to_standard_output(workspace: Path) -> None:
+    with pytest.raises(BertkitError, match=r"a page is a file: name one, such as -o page\.html"):
+        bertkit.attention(workspace / "run", "the river", output="-")
+
+
 def test_the_folder_of_a_page_is_made_before_the_work(workspace: Path, tmp_path: Path) -> None:
     bertkit.attention(workspace / "run", "the river", output=tmp_path / "new" / "a.html")
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["a.html"]

@@ -168,6 +168,9 @@ def measure(options: MeasureOptions) -> dict[str, str]:
         ("pretrain", (".",), {"output": "run", "size": ""}, "size is empty: give a value, or leave it out"),
         ("pretrain", (".",), {"output": "run", "architecture": ""}, "architecture is empty"),
         ("predict", ("run", "a.csv"), {"output": ""}, "output is empty"),
+        ("predict", ("", "a.csv"), {"output": "b.csv"}, "run is empty"),
+        ("finetune", ("a.csv",), {"model": "", "output": "run"}, "model is empty"),
+        ("corpus_check", (["a.txt", ""],), {}, "files has an empty path"),
     ],
 )
 def test_empty_lists_and_options_are_refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -82,6 +83,9 @@ def test_wrong_usage_and_a_wrong_path_do_not_wait_for_torch() -> None:
             "{home}/tuned is a run of finetune. Repeat its command: it continues where it stopped.",
         ),
         ("pretrain {home}/dota --steps 3 -o {home}/x", 2, "no data at {home}/dota."),
+        ("corpus check {home}/a.txt ''", 2, "a path is empty: give one, or leave it out."),
+        ("predict '' {home}/reviews.csv -o {home}/x.csv", 2, "a path is empty"),
+        ("evaluate {home}/tuned -o ''", 2, "invalid value for -o: a path is empty"),
         ("pretrain {home}/data --size mimi -o {home}/x", 2, 'no size named "mimi". Did you mean "mini"?'),
         ("pretrain {home}/data --set seeed=1 -o {home}/x", 2, "--set: unknown key seeed. Did you mean seed?"),
         (
@@ -146,7 +150,7 @@ def test_mistakes_are_one_line(
 ) -> None:
     before = sorted(workspace.rglob("*"))
     capsys.readouterr()
-    assert app.run([word.format(home=workspace) for word in words.split()]) == exit_code
+    assert app.run([word.format(home=workspace) for word in shlex.split(words)]) == exit_code
     printed = capsys.readouterr()
     last = printed.err.splitlines()[-1]
     assert last.startswith(f"error: {message.format(home=workspace)}"), last

@@ -184,6 +184,17 @@ def test_a_submission_without_files_is_an_error(tokenizer: WordPiece, tmp_path: 
     assert not (tmp_path / "out").exists()
 
 
+def test_an_output_that_is_a_file_is_refused_before_the_predictions(
+    tokenizer: WordPiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertkit.evaluation.glue._write_predictions", lambda *given: pytest.fail("it predicts"))
+    run = make_run(tmp_path / "run", glue.rte.at(tmp_path), tokenizer)
+    (tmp_path / "test.tsv").write_text("index\tsentence1\tsentence2\n0\tthe mill\tthe river\n")
+    (tmp_path / "out").write_text("")
+    with pytest.raises(BertkitError, match=r"cannot write to .*out: File exists"):
+        bertkit.glue_submit([run], output=tmp_path / "out", progress="quiet")
+
+
 def write_nli(path: Path, rows: int) -> None:
     lines = [f"the mill {row}\tthe river\t{glue.mnli.labels[row % 3]}\n" for row in range(rows)]
     path.write_text("sentence1\tsentence2\tgold_label\n" + "".join(lines))

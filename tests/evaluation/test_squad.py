@@ -82,6 +82,12 @@ def test_invalid_null_odds_are_refused(questions: Path, tmp_path: Path) -> None:
         bertkit.squad_score(questions, given, null_odds=write(tmp_path / "o.json", {"a": 1}), rules="v1")
 
 
+def test_a_file_without_questions_has_no_score(tmp_path: Path) -> None:
+    dev, given = write(tmp_path / "dev.json", {"data": []}), write(tmp_path / "p.json", {"a": "mill"})
+    with pytest.raises(BertkitError, match=r"dev\.json has no questions"):
+        bertkit.squad_score(dev, given)
+
+
 def test_questions_without_gold_answers_cannot_be_scored(tmp_path: Path) -> None:
     content = {"data": [{"paragraphs": [{"context": "x", "qas": [{"id": "a", "question": "?"}]}]}]}
     dev, given = write(tmp_path / "dev.json", content), write(tmp_path / "p.json", {"a": "mill"})

@@ -118,7 +118,7 @@ def test_a_file_is_scored_with_texts_truncated_to_the_positions_of_the_model(
     names = {0: "O", 1: "B-A"} if "Token" in kind else None
     more = {"id2label": names, "label2id": {"O": 0, "B-A": 1}} if names else {}
     ours, _, _ = save(tmp_path / "m", kind, **more)
-    with pytest.raises(BertkitError, match=r"m has no files of its own. Name one with labels: --data FILE"):
+    with pytest.raises(BertkitError, match=r"m has no files of its own. Name a file with labels"):
         ours.task.examples("dev")
     (tmp_path / file).write_text(rows, encoding="utf-8")
     task = ours.task.with_files(dev=[tmp_path / file])

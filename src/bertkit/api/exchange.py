@@ -9,7 +9,7 @@ from pathlib import Path
 from bertkit.api.paths import optional_path
 from bertkit.api.verb import verb
 from bertkit.checkpoint.hub import download, is_hub_id
-from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
+from bertkit.checkpoint.model_folder import CONFIG, ModelFolder, check_model_output
 from bertkit.errors import usage_error
 from bertkit.evaluation.onnx_export import export_onnx
 from bertkit.inference.conversion import Conversion, convert, convert_to_sentence_transformers
@@ -50,6 +50,7 @@ def _write(folder: ModelFolder, write: Writer, options: ImportOptions | ExportOp
     output = Path(options.output)
     if output.exists() and output.samefile(folder.path):
         raise usage_error(f"{output} is the input. Choose another -o folder.")
+    check_model_output(output)
     check_output(output / CONFIG, overwrite=options.overwrite)  # save_model makes the folder, once the model is loaded
     with Progress(options.progress) as bar, locked_output(resolve_output(output)):
         check_output(output / CONFIG, overwrite=options.overwrite)  # another process may have finished since

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertkit.api.verb import verb
+from bertkit.errors import usage_error
 from bertkit.inference.attention_maps import AttentionMaps, read_attention
 from bertkit.inference.pipeline import load
 from bertkit.inference.saliency import Saliency
 from bertkit.inference.saliency import explain as explain_prediction
 from bertkit.options.explanation import AttentionOptions, ExplainOptions
+from bertkit.options.inputs import STREAM
 from bertkit.report.card import base_name
 from bertkit.report.explanation_pages import describe_truncation, render_attention, render_saliency
 from bertkit.storage.atomic import write_text
@@ -19,11 +21,19 @@ _MOST_TOKENS = 128
 """A page has a line for each pair of tokens of each head: 128 tokens are 16,384 lines."""
 
 
+def _find_page(options: AttentionOptions | ExplainOptions) -> Path:
+    """Where the page is written; a usage error for a place that it cannot have."""
+    output = Path(options.output)
+    if output == STREAM:
+        raise usage_error("-o - is standard output, and a page is a file: name one, such as -o page.html.")
+    check_output(output, overwrite=options.overwrite)
+    return output
+
+
 @verb(AttentionOptions)
 def attention(options: AttentionOptions) -> AttentionMaps:
     """``.tokens``, and the ``.weights`` (layers, heads, tokens, tokens); ``.num_truncated`` tokens are not read."""
-    output = Path(options.output)
-    check_output(output, overwrite=options.overwrite)
+    output = _find_page(options)
     with locked_output(output):
         model = load(options.model)
         maps = read_attention(model, options.text, options.pair, most_tokens=_MOST_TOKENS)
@@ -35,8 +45,7 @@ def attention(options: AttentionOptions) -> AttentionMaps:
 @verb(ExplainOptions)
 def explain(options: ExplainOptions) -> Saliency:
     """``.prediction``, ``.tokens`` and their ``.contributions`` to it; ``.num_truncated`` tokens are not read."""
-    output = Path(options.output)
-    check_output(output, overwrite=options.overwrite)
+    output = _find_page(options)
     with locked_output(output):
         model = load(options.model)
         found = explain_prediction(model, options.text, options.pair)

@@ -8,7 +8,7 @@ import re
 import textwrap
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -20,7 +20,7 @@ from bertkit.inference.texts import describe_value
 from bertkit.machine.device import use_device
 from bertkit.options.command import spell_option
 from bertkit.options.description import Option, describe, format_type, list_options
-from bertkit.options.inputs import DataTable, LoadedModel, check_inputs
+from bertkit.options.inputs import DataTable, LoadedModel, check_inputs, kinds_of_inputs
 from bertkit.options.job import Options
 
 P = ParamSpec("P")
@@ -45,7 +45,7 @@ def verb(record: Callable[P, SomeOptions]) -> Callable[[Callable[[SomeOptions], 
             except TypeError as error:
                 raise TypeError(f"bertkit.{function.__name__}: {error}") from None
             _refuse_single_texts(options, given)
-            _refuse_empty(options, given)
+            _refuse_empty(options, given, paths=kinds_of_inputs(typing.cast(typing.Any, kind)))
             _refuse_other_types(options, given)
             try:
                 with tables_as_files(record(*arguments, **named)) as checked:
@@ -89,14 +89,16 @@ def _refuse_single_texts(options: Sequence[Option], arguments: Mapping[str, obje
             raise usage_error(f'{option.name} is "{value}", and must be a list: ["{value}"].')
 
 
-def _refuse_empty(options: Sequence[Option], arguments: Mapping[str, object]) -> None:
+def _refuse_empty(options: Sequence[Option], arguments: Mapping[str, object], *, paths: Collection[str]) -> None:
     """Raise a usage error for a required list without items, and for an option that is an empty string: such a path
-    would be the working folder, and such a name would count as not given."""
+    would be the working folder, and such a name would count as not given. ``paths`` are the options that name files."""
     for option in options:
         value = arguments.get(option.name)
         if option.required and isinstance(value, list | tuple) and not value:
             raise usage_error(f"{option.name} is empty: give at least one.")
-        if not option.positional and isinstance(value, str) and not value:
+        if option.name in paths and isinstance(value, list | tuple) and any(each == "" for each in value):
+            raise usage_error(f"{option.name} has an empty path: leave it out.")
+        if (not option.positional or option.name in paths) and isinstance(value, str) and not value:
             raise usage_error(f"{option.name} is empty: give a value, or leave it out.")
 
 

@@ -346,10 +346,17 @@ def save_model(
         )
 
     with explain_writing(folder):
-        if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
-            raise usage_error(f"{folder} is not empty and holds no model. Choose another folder.")
+        check_model_output(folder)
         make_folder(folder.parent)
         write_folder(folder, fill)
+
+
+def check_model_output(folder: Path) -> None:
+    """Raise a usage error if ``folder``, where a model is to be written, is a file or holds something else."""
+    if folder.exists() and not folder.is_dir():
+        raise usage_error(f"{folder} is a file. Choose another -o folder.")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
+        raise usage_error(f"{folder} is not empty and holds no model. Choose another folder.")
 
 
 def _fit_tokenizer_config(path: Path, encoder: Encoder, metadata: Mapping[str, Any]) -> None:

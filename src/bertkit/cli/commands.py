@@ -8,6 +8,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from inspect import Parameter, Signature
+from pathlib import Path
 from typing import Annotated, Literal
 
 import cyclopts
@@ -100,7 +101,7 @@ def _parameter(option: Option, panel: cyclopts.Group) -> Parameter:
     no_dash = (
         cyclopts.Parameter(allow_leading_hyphen=False) if several and not option.positional else cyclopts.Parameter()
     )
-    converter = _find_converter(hint)
+    converter = _find_converter(typing.get_args(hint)[0] if option.positional and several else hint)
     help = cyclopts.Parameter(help=option.help, converter=converter)
     help = help if option.positional else cyclopts.Parameter.combine(help, cyclopts.Parameter(group=panel))
     if option.positional and several:
@@ -114,6 +115,8 @@ def _find_converter(hint: typing.Any) -> Callable[[typing.Any, Sequence[cyclopts
     """What reads the words after an option, where cyclopts would not do."""
     if typing.get_args(hint)[:1] == (int,) or hint is int:
         return _read_whole_number
+    if Path in (hint, *typing.get_args(hint)):
+        return _read_path if typing.get_origin(hint) is not list else _read_paths
     several = typing.get_origin(hint) is list
     return _read_names if several and typing.get_origin(typing.get_args(hint)[0]) is Literal else None
 
@@ -126,6 +129,17 @@ def _read_names(kind: typing.Any, tokens: Sequence[cyclopts.Token]) -> list[str]
         listed = ", ".join(f'"{name}"' for name in known)
         raise ValueError(f'"{unknown[0]}". Choose from: {listed}.{did_you_mean(unknown[0], known)}')
     return names
+
+
+def _read_path(kind: typing.Any, tokens: Sequence[cyclopts.Token]) -> Path:
+    """The path in ``tokens``. An empty one, such as an unset variable of the shell, would be the working folder."""
+    if not tokens[0].value:
+        raise ValueError("a path is empty: give one, or leave it out.")
+    return Path(tokens[0].value)
+
+
+def _read_paths(kind: typing.Any, tokens: Sequence[cyclopts.Token]) -> list[Path]:
+    return [_read_path(kind, [token]) for token in tokens]
 
 
 def _read_whole_number(kind: type, tokens: Sequence[cyclopts.Token]) -> int:

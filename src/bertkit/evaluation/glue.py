@@ -16,6 +16,7 @@ from bertkit.report.progress import Progress
 from bertkit.report.tables import summarize_scores
 from bertkit.runs import read_run
 from bertkit.storage.atomic import write_text
+from bertkit.storage.outputs import open_output_folder
 from bertkit.task_types import FileTask, TextTask
 from bertkit.tasks.glue import SUBMISSION, TABLE, GlueColumn, Submitted
 
@@ -91,6 +92,7 @@ def submit(runs: Sequence[Path], output: Path, progress: Progress, *, data: Path
         if absent := task.files.missing(task.name, entry.split):
             missing[entry.file] = f"{absent[0]} does not exist"
             continue
+        open_output_folder(output, ())  # before the predictions, which may take hours
         rows[entry.file] = _write_predictions(model, task.examples(entry.split), output / entry.file, progress)
     if not rows:
         raise data_error(

@@ -48,6 +48,8 @@ def score_predictions(
     """
     examples = list(QuestionAnsweringTask(name=str(questions), null=True).reader.read(questions))
     gold = {example.id: _texts(example, questions) for example in examples}
+    if not gold:
+        raise data_error(f"{questions} has no questions: there is nothing to score.")
     rules = rules or ("v2" if any(example.impossible for example in examples) else "v1")
     predicted = _read_answers(predictions)
     odds = None if null_odds is None else _read_numbers(null_odds)

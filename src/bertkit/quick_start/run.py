@@ -46,6 +46,7 @@ from bertkit.quick_start.report import (
 from bertkit.quick_start.workers import count_processes, finetune_all
 from bertkit.report.progress import Progress, describe_duration
 from bertkit.runs import read_metrics
+from bertkit.storage.outputs import open_output_folder
 from bertkit.task_types import FileTask
 from bertkit.text.wordpiece import WordPiece
 from bertkit.training.optimizer import OptimizerConfig
@@ -121,6 +122,7 @@ def quickstart(
     """Run the quickstart in the new folder ``output``; ``packages`` (name -> folder) replaces the installed ones."""
     if output.exists() and any(output.iterdir()):
         raise usage_error(f"{output} is not empty. Choose another -o folder, or delete it.")
+    open_output_folder(output, ())
     budget = _Budget(begin=time.monotonic(), seconds=minutes * 60, processes=count_processes())
     documents = read_documents(packages or installed_packages(), minutes, progress)
     parts = split_documents(documents)

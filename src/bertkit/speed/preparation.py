@@ -74,7 +74,7 @@ def peer_systems(
     other = next((file for file in files if suffix_of(file) not in _DATASETS_READERS), None)
     if other is not None:
         raise usage_error(f"--against datasets is for .txt and .jsonl files, and {other} is another.")
-    yield f"datasets.map, {count_of(count_cores(), 'process')}", partial(time_datasets, files, tokenizer)
+    yield f"datasets.map, num_proc={count_cores()}", partial(time_datasets, files, tokenizer)
 
 
 def time_own(files: Sequence[Path], tokenizer: SubwordTokenizer) -> float:

@@ -140,7 +140,7 @@ class TaskFiles:
 
     def _split(self, task: str, split: str) -> Split:
         if not self.splits:
-            raise usage_error(f"{task} has no files of its own. Name one with labels: --data FILE.")
+            raise usage_error(f"{task} has no files of its own. Name a file with labels.")
         check_split(task, split, self.splits)
         return self.splits[split]
 
