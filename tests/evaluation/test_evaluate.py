@@ -97,6 +97,18 @@ def test_the_user_is_told_why_there_is_no_report(run: Path, capsys: pytest.Captu
     assert message in capsys.readouterr().err
 
 
+def test_the_scores_of_a_run_that_cannot_be_written_are_shown(
+    run: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("evaluation-*"))
+    (tmp_path / "run" / "evaluation-dev").write_text("")
+    pipeline = load(tmp_path / "run")
+    labelled = read_split(pipeline.task, None, "dev")
+    assert evaluate_model(pipeline, labelled, None, Progress("plain")).examples > 0
+    message = "evaluation-dev: File exists. The previous content is intact; -o FOLDER writes one there"
+    assert message in capsys.readouterr().err
+
+
 def test_an_ensemble_has_no_default_folder_for_its_report(run: Path) -> None:
     pipeline = load(run, run)
     before = sorted(run.iterdir())

@@ -72,6 +72,8 @@ def test_no_layer_a_layer_that_is_absent_and_an_unknown_pool_are_errors(encoder:
         TextEmbedder(encoder, EmbeddingSettings(layers=(-4,)))
     with pytest.raises(BertkitError, match="layers is empty"):
         EmbeddingSettings(layers=())
+    with pytest.raises(BertkitError, match="layers is \\(True,\\); it must be a list of whole numbers"):
+        check_layers((True,))
     unknown: Any = "median"
     with pytest.raises((BertkitError, TypeError), match="median"):  # a TypeError where types are checked at run time
         EmbeddingSettings(pool=unknown)

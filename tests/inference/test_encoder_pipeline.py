@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -208,3 +209,12 @@ def test_vectors_of_real_weights_are_those_of_sentence_transformers(minilm: Path
     reference = transformers.SentenceTransformer(str(minilm), device="cpu")
     assert pipeline.max_length == reference.max_seq_length
     np.testing.assert_allclose(pipeline.embed(texts), reference.encode(texts), atol=1e-5)
+
+
+def test_normalize_is_true_or_false(
+    tmp_path: Path, model: Model, tokenizer: WordPiece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_model(tmp_path / "run", model, tokenizer, metadata={})
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # users' calls are not checked
+    with pytest.raises(BertkitError, match="normalize is 'no'; it must be true or false"):
+        load(tmp_path / "run").embed("a river", normalize="no")  # type: ignore[arg-type]

@@ -216,6 +216,8 @@ def test_a_missing_model_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
         load(tmp_path / "nowhere")
     nothing: Any = None
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # users' calls are not checked
+    with pytest.raises(BertkitError, match="path is ''; it must be the path of a model's folder"):
+        load("")
     with pytest.raises(BertkitError, match="path is None; it must be the path of a model's folder"):
         load(nothing)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from bertkit.errors import WRONG_USAGE, BertkitError
@@ -39,6 +40,7 @@ def test_lists_and_other_iterables_of_texts_are_texts() -> None:
         (Dataset(), "a table with the columns review: give"),
         ({"review": ["a"]}, "a table with the columns review: give"),
         (None, "texts is None; it must be a list"),
+        (np.array("a"), r"texts is array\('a', dtype='<U1'\); it must be a list"),
         (float("nan"), "texts is nan; it must be a list"),
         (["a", None], r"texts\[1\] is None; it must be a text"),
         (["a", float("nan")], r"texts\[1\] is nan; it must be a text"),

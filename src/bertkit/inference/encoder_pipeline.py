@@ -30,7 +30,7 @@ from bertkit.inference.embedding import (
 )
 from bertkit.inference.embedding_store import EmbeddingRecord
 from bertkit.inference.runtime import ResolvedPrecision, Runtime
-from bertkit.inference.texts import PlainTexts, check_plain_texts
+from bertkit.inference.texts import PlainTexts, check_plain_texts, describe_value
 from bertkit.machine.device import default_device
 from bertkit.nn.text_pooling import Pooling
 from bertkit.options.job import InferencePrecision
@@ -198,6 +198,8 @@ def settings_for(
 ) -> EmbeddingSettings:
     """These settings, with those of the model's training where they are None."""
     stated = pipeline.embedding
+    if not isinstance(normalize, bool | None):
+        raise usage_error(f"normalize is {describe_value(normalize)}; it must be true or false.")
     normalize = stated.normalize if normalize is None else normalize
     return EmbeddingSettings(pool=pool or stated.pool, layers=check_layers(layers), normalize=normalize)
 

@@ -73,7 +73,7 @@ def load(
     or ``auto``: the first GPU if PyTorch sees one.
     """
     for each in (path, *more):
-        if not isinstance(each, str | os.PathLike):
+        if not isinstance(each, str | os.PathLike) or not str(each):
             raise usage_error(f"path is {each!r}; it must be the path of a model's folder.")
     with use_device(device):
         # Weights are read at their first use, when the working directory may be another one.

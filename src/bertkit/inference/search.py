@@ -102,9 +102,8 @@ def _highest(
 
 def _cosines(block: NDArray[np.float32], queries: NDArray[np.float32], path: Path, first: int) -> NDArray[np.float32]:
     """The cosines (Q, n) of ``queries`` (Q, H), which have length 1, with each row; 0 for a row of zeros."""
-    products = queries @ block.T
     lengths = np.sqrt(np.einsum("nh,nh->n", block, block))
     if not np.isfinite(lengths).all():
         row = first + int(np.argmin(np.isfinite(lengths))) + 1
         raise data_error(f"{path}, row {row:,}: a number is not finite. Make it again with: bertkit embed")
-    return np.asarray((products / np.where(lengths == 0, 1, lengths)).clip(-1, 1))
+    return np.asarray((queries @ block.T / np.where(lengths == 0, 1, lengths)).clip(-1, 1))
