@@ -142,3 +142,15 @@ def test_all_of_a_sentence_longer_than_a_row_is_read_equally_often() -> None:
     assert times.min() > 0
     assert 0.8 < times[64:336].mean() < 1.2
     assert times[64:336].std() < 0.1
+
+
+def test_all_of_a_sentence_longer_than_a_row_is_read_in_pairs() -> None:
+    """With the ends cut off by coin tosses, as shorter ones are, more than half of these tokens were never read."""
+    source = SegmentPairs(corpus([400], [400]), Sampling(short_sequences=0.0), pairs=True, max_tokens=64, seed=1)
+    indices = np.arange(len(source))
+    pairs = [pair for epoch in range(300) for pair in source.segments(epoch, indices)]
+    read = np.concatenate([segment for pair in pairs for segment in (pair.first, pair.second) if segment is not None])
+    times = np.bincount(read, minlength=800) / 300
+    assert np.mean(times == 0) < 0.01
+    for each in (times[40:360], times[440:760]):
+        assert each.std() < 0.25 * each.mean()

@@ -67,6 +67,7 @@ def test_a_compressed_file_is_read(glove: Path) -> None:
         (b"the 1 2 3 4\nmill 1 2 3\n", "line 2: has 3 numbers, the first line 4"),
         (b"the 1 2 3 4 5 6 7 8\nmill 1 2 3 4 5\n", "line 2: has 5 numbers, the first line 8"),
         (b"the\n", "line 1: has no numbers"),
+        (b"the 1 2\nmill 1 2 3\n", "line 2: has 3 numbers, and vectors have 2"),
         (b"the 1 2\nmill 1 x\n", "line 2: 'x' is not a number"),
         (b"the 1 nan\n", "line 1: a number is not finite"),
         (b"other 1 2\n", "has a vector for none of the 2 words"),

@@ -148,7 +148,7 @@ def test_settings_that_do_not_fit_are_refused(run: PretrainRun) -> None:
             rf"a batch has {2 * run.batch_size} rows; rows that continue from batch to batch cannot be divided",
         ),
         ({"shard": True}, "shard needs an encoder that is a stack of equal layers"),
-        ({"task": replace(run.task, samples=99)}, "num_samples is 99 and the vocabulary has"),
+        ({"task": replace(run.task, samples=99)}, "task.samples is 99 and task.targets"),
     ):
         with pytest.raises(BertkitError, match=message):
             build_job(replace(run, **changes))

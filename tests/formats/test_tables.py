@@ -336,6 +336,11 @@ def test_marks_inside_the_first_text_are_no_delimiters(
     assert rows[0] == cells
 
 
+def test_commas_in_a_tsv_of_one_column_are_no_delimiters(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.tsv", b"sentence\nwell, yes\nno\n") == [("well, yes",), ("no",)]
+    assert read(tmp_path / "b.tsv", b"text,label\nyes,1\nno,0\n") == [("yes", "1"), ("no", "0")]
+
+
 def test_a_field_that_only_later_rows_have_is_a_column(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"text": "a"}\n{"text": "b", "more": 1}\n')

@@ -87,5 +87,5 @@ def test_training_uses_the_sampled_softmax(hidden: Tensor, padded_batch: Batch) 
 
 @pytest.mark.parametrize("count", [0, -1, 99, 8192])
 def test_invalid_numbers_of_samples_are_refused(count: int) -> None:
-    with pytest.raises(BertkitError, match=f"num_samples is {count} and the vocabulary has 99 words"):
+    with pytest.raises(BertkitError, match=f"task.samples is {count} and task.targets 99 words"):
         BidirectionalLanguageModel(H, 99, num_samples=count)

@@ -65,6 +65,9 @@ def test_nothing_is_measured_without_heldout_documents(job: PretrainingJob, fold
 
 def test_the_last_evaluation_is_read_from_the_log(folder: RunFolder) -> None:
     assert read_last_evaluation(folder) == {}
+    folder.log({"kind": "heldout", "step": 0, "mlm": 9.5, "before": True})
+    assert read_last_evaluation(folder) == {}
+    assert read_last_evaluation(folder, before=True) == {"mlm": 9.5}
     folder.log({"kind": "heldout", "step": 5, "mlm": 7.0})
     folder.log({"kind": "heldout", "step": 10, "mlm": 6.5})
     folder.log({"kind": "train", "step": 11, "loss/mlm": 3.0})

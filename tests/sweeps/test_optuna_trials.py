@@ -44,6 +44,26 @@ def test_any_first_seed_samples_several_points(tmp_path: Path) -> None:
     assert len(trials.points()) == 2
 
 
+def test_neighbouring_seeds_sample_other_points(tmp_path: Path) -> None:
+    axis = Axis("optimizer.lr", low=1e-5, high=1e-2)
+    sweeps = [Trials(tmp_path / f"{seed}.log", [axis], 6, "random", seed) for seed in (0, 1)]
+    for trials in sweeps:
+        while trials.sample({}):
+            pass
+    one, other = (set(trials.points()) for trials in sweeps)
+    assert len(one) == 6
+    assert not one & other
+
+
+def test_a_line_that_another_process_could_not_finish_costs_that_line_only(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.log")
+    journal.append_logs([{"number": 0}])
+    with (tmp_path / "journal.log").open("ab") as file:
+        file.write(b'{"number": 1, "crc')  # the disk was full
+    journal.append_logs([{"number": 2}])
+    assert journal.read_logs(0) == [{"number": 0}, {"number": 2}]
+
+
 @pytest.mark.parametrize("sampler", ["tpe", "random"])
 def test_points_are_sampled_from_the_ranges(sampler: str, table: Path, model: Path, tmp_path: Path) -> None:
     result = tune(table, model, tmp_path, 3, sampler=sampler)

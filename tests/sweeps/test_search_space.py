@@ -7,7 +7,7 @@ import pytest
 
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.sweeps.search_space import Axis, Point, check_points, grid_points, read_axes
+from bertkit.sweeps.search_space import Axis, Point, check_points, fit_ranges, grid_points, read_axes
 from bertkit.tasks.glue import sst2
 
 BASE = FinetuneRun(task=sst2, model=Path("model"), output=Path("sweep"))
@@ -56,6 +56,12 @@ def test_ranges_are_integer_logarithmic_or_linear() -> None:
     for wrong in ("lr=a..b", "lr=2..1", "lr=1..2..3"):
         with pytest.raises(BertkitError, match=r"LOW\.\.HIGH|lower end"):
             read_axes([wrong], ranges=True)
+
+
+def test_whole_ends_of_a_setting_with_fractions_are_no_list() -> None:
+    axes = fit_ranges(read_axes(["optimizer.weight_decay=0..1", "epochs=2..4", "limit=7,9"], ranges=True), BASE)
+    assert [axis.is_integer for axis in axes[:2]] == [False, True]
+    assert axes[2].values == ("7", "9")
 
 
 def test_the_points_of_a_grid_are_all_combinations() -> None:

@@ -120,6 +120,7 @@ def test_the_peak_of_a_cpu_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         ("NVIDIA L40", 181e12),
         ("NVIDIA RTX A1000 Laptop GPU", None),
         ("NVIDIA A100-SXM4-80GB", 312e12),
+        ("NVIDIA H100 MIG 1g.10gb", None),
         ("Unheard Of 1", None),
     ],
 )

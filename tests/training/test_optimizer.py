@@ -10,6 +10,7 @@ from tests.training.optimizer_steps import take_steps
 from torch import Tensor, nn
 
 from bertkit.encoders import elmo
+from bertkit.errors import BertkitError
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer, load_named_state, named_state, restart, set_lr
 
 
@@ -162,3 +163,9 @@ def test_elmos_settings_equal_a_loss_that_is_multiplied_by_20() -> None:
         squares += theirs**2
         value = value - 0.2 * theirs / squares.sqrt()
     torch.testing.assert_close(model.weight.double(), value, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["adam", "lamb", "muon"])
+def test_an_eps_of_zero_is_for_adagrad(kind: Literal["adam", "lamb", "muon"]) -> None:
+    with pytest.raises(BertkitError, match="eps is 0; it must be above 0"):
+        OptimizerConfig(kind=kind, eps=0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.training.schedule import ScheduleConfig, lr_factor
+from bertkit.training.schedule import ScheduleConfig, lr_factor, whole_steps
 
 
 def test_bert_decays_from_step_zero_and_drops_at_the_end_of_the_warmup() -> None:
@@ -34,6 +34,16 @@ def test_late_decays_in_the_last_fifth_only() -> None:
     assert lr_factor(config, 100, 1000) == lr_factor(config, 800, 1000) == 1
     assert lr_factor(config, 900, 1000) == pytest.approx(0.5)
     assert lr_factor(config, 1000, 1000) == 0
+
+
+def test_late_decays_from_the_end_of_a_long_warmup() -> None:
+    config = ScheduleConfig(warmup=0.5, decay="late", decay_share=0.9)
+    assert [lr_factor(config, done, 100) for done in (49, 50, 75, 100)] == pytest.approx([0.98, 1, 0.5, 0])
+    assert lr_factor(ScheduleConfig(warmup=1.0, decay="late"), 100, 100) == 1
+
+
+def test_shares_are_whole_steps() -> None:
+    assert [whole_steps(share, 100) for share in (0.29, 0.57, 0.305, 0.0, 1.0)] == [29, 57, 30, 0, 100]
 
 
 def test_cosine_is_half_a_wave_from_the_end_of_the_warmup() -> None:

@@ -22,7 +22,7 @@ from bertkit.finetuning.starting_point import trained_task
 from bertkit.options.finetuning import FinetuneOptions, TaskTrainingOptions, TuneOptions
 from bertkit.report.progress import Progress
 from bertkit.sweeps.results import SweepResult
-from bertkit.sweeps.search_space import read_axes
+from bertkit.sweeps.search_space import fit_ranges, read_axes
 from bertkit.sweeps.sweep import Sweep
 from bertkit.sweeps.sweep import tune as run_sweep
 from bertkit.task_types import FileTask, TextClassificationTask
@@ -69,7 +69,7 @@ def tune(options: TuneOptions) -> SweepResult:
         axes = read_axes(options.grid, given=given, ranges=options.trials is not None)
         settings = _list_settings(options, task, model, bar, varied=[axis.path for axis in axes])
         run = apply(_new_run(options, task), settings)
-        sweep = Sweep(base=run, axes=axes, trials=options.trials, sampler=options.sampler)
+        sweep = Sweep(base=run, axes=fit_ranges(axes, run), trials=options.trials, sampler=options.sampler)
         return run_sweep(sweep, bar, origins=origins(run, settings))
 
 

@@ -129,6 +129,9 @@ class SegmentPairs:
         else:
             second = _tokens_of(shard, middle, end)
         keep_first, keep_second = truncated_lengths(len(first), len(second), self.max_tokens)
+        if len(first) > self.max_tokens:  # one sentence, as above; the reference, which reads each once, cuts both ends
+            start = min(int(in_shard - shard.sentence_offsets[begin]), len(first) - keep_first)
+            first = first[start : start + keep_first]
         return SegmentPair(
             _truncate(first, keep_first, cut_first), _truncate(second, keep_second, cut_second), is_random
         )
@@ -146,8 +149,14 @@ class SegmentPairs:
         shard = self.corpus.shards[shard_number]
         document = number - int(self._document_starts[shard_number])
         start, stop = shard.document_offsets[document : document + 2].tolist()
-        begin = start + int(sentence_draw * (stop - start))
-        return _tokens_of(shard, begin, _end_of_sentences(shard, begin, stop, max(1, max_tokens)))
+        place = sentence_draw * (stop - start)
+        begin = start + int(place)
+        end = _end_of_sentences(shard, begin, stop, max(1, max_tokens))
+        tokens = _tokens_of(shard, begin, end)
+        if end == begin + 1 and len(tokens) > self.max_tokens:  # any part of a sentence longer than a row
+            skipped = int(place % 1 * (len(tokens) - self.max_tokens + 1))
+            return tokens[skipped : skipped + self.max_tokens]
+        return tokens
 
 
 def _end_of_sentences(shard: Shard, begin: int, stop: int, max_tokens: int) -> int:

@@ -40,8 +40,8 @@ def read_vectors(path: Path, words: Sequence[str]) -> WordVectors:
     """The vectors of ``words`` from a text file, plain or compressed; if a word occurs twice, its first line counts.
 
     The first line may have the number of words and of values, as word2vec and fastText write it.
-    Raises a data error with the number of the line if that has fewer values than the first, or if a value is not a
-    number.
+    Raises a data error with the number of the line if that has fewer or more values than the first, or if a value is
+    not a number.
     """
     wanted = {spelling for word in words for spelling in (word, word.lower())}
     known: dict[str, NDArray[np.float32]] = {}
@@ -56,6 +56,9 @@ def read_vectors(path: Path, words: Sequence[str]) -> WordVectors:
         word = " ".join(fields[: max(0, len(fields) - width)])
         if not width or not word:
             problem = f"has {len(fields) - 1} numbers, the first line {width}" if width else "has no numbers"
+            raise data_error(f"{path}, line {number:,}: {problem}. A line must be a word and its vector, with spaces.")
+        if " " in word and fields[0] in wanted and all(map(_is_number, word.split(" ")[1:])):
+            problem = f"has {len(fields) - 1} numbers, and vectors have {width}"
             raise data_error(f"{path}, line {number:,}: {problem}. A line must be a word and its vector, with spaces.")
         if word in wanted and word not in known:
             known[word] = _read_numbers(fields[-width:], path, number)
@@ -113,6 +116,14 @@ def _fill(known: Mapping[str, NDArray[np.float32]], words: Sequence[str], width:
     table[found] = sample
     table[0] = 0.0
     return WordVectors(table, found)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _read_numbers(fields: Sequence[str], path: Path, line: int) -> NDArray[np.float32]:

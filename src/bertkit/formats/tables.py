@@ -224,10 +224,10 @@ def _guess_format(path: Path, lines: Lines) -> Format:
     """The format of a file, guessed from its name and its first thousand lines.
 
     The delimiter is the one that gives every line equally many cells, of several the one that splits the first line
-    into the most; in a ``.tsv`` the tab. In tab-separated files quotes are plain
-    characters (as in GLUE), unless every quote in the sample delimits a cell (as a spreadsheet writes them). A first
-    line that holds a number, or a cell that recurs further down, is data and not names, unless two others are usual
-    names: the columns are then called 1, 2, 3.
+    into the most; in a ``.tsv`` the tab, unless the first line has another delimiter and no tab. In tab-separated
+    files quotes are plain characters (as in GLUE), unless every quote in the sample delimits a cell (as a spreadsheet
+    writes them). A first line that holds a number, or a cell that recurs further down, is data and not names, unless
+    two others are usual names: the columns are then called 1, 2, 3.
     """
     suffix = suffix_of(path)
     if suffix == ".parquet":
@@ -259,7 +259,7 @@ def _guess_format(path: Path, lines: Lines) -> Format:
 def _guess_delimiter(path: Path, sample: Sequence[str]) -> str:
     if is_workbook(path):
         return ","
-    if suffix_of(path) == ".tsv" and "\t" in sample[0]:
+    if suffix_of(path) == ".tsv" and ("\t" in sample[0] or not any(each in sample[0] for each in _DELIMITERS)):
         return "\t"
 
     def rank(delimiter: str) -> tuple[bool, int]:

@@ -38,6 +38,7 @@ _FLAGS = (
     "-fopenmp",
     "-fPIC",
     "-shared",
+    "-Wl,-Bsymbolic",  # layer_norm and others are also names of functions of other libraries
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fno-strict-aliasing",

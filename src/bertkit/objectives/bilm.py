@@ -56,8 +56,8 @@ class BidirectionalLanguageModel(PretrainingObjective):
         assert hidden_size % 2 == 0, f"hidden_size is {hidden_size}; two directions need an even one"
         if num_samples is not None and not 0 < num_samples < vocab_size:
             raise usage_error(
-                f"num_samples is {num_samples} and the vocabulary has {vocab_size} words; it must be from 1 to "
-                f"{vocab_size - 1}, or None for a softmax over all words."
+                f"task.samples is {num_samples} and task.targets {vocab_size} words; samples must be from 1 to "
+                f"{vocab_size - 1}, or null for a softmax over all words."
             )
         self.num_samples = num_samples
         self.output = nn.Linear(hidden_size // 2, vocab_size)

@@ -26,7 +26,7 @@ class ReproduceOptions(ModelJobOptions):
     data: InputPath | None = None
     """Folder with glue, squad, swag, conll2003 and corpora. [default: BERTKIT_DATA]"""
     scale: str = "tiny"
-    """smoke (minutes, to see that it runs), tiny (about two days on two cores for all) or paper (the paper's own recipe)."""
+    """smoke (minutes, to see that it runs), tiny (two days on two cores for all) or paper (the paper's own recipe)."""
     corpus: Sequence[InputFile] = ()
     """Text files to pre-train on. [default: enwiki* and books/* in DATA/corpora]"""
     vectors: InputFile | None = None

@@ -153,8 +153,8 @@ def _list_rows_of_tokens(model: Model) -> list[Tensor]:
     if not has_token_embedding(model.encoder):
         return []
     table = model.encoder.token_embedding.weight
-    biases = [each for each in model.objectives.parameters() if each.shape == table.shape[:1]]
-    return [table.data, *(bias.data for bias in biases)]
+    biases = [getattr(head, "bias", None) for head in model.heads.values() if head.predicts_vocabulary]
+    return [table.data, *(bias.data for bias in biases if bias is not None)]
 
 
 def _explain(run: PretrainRun, folder: ModelFolder, missing: Sequence[str], num_added: int) -> list[str]:

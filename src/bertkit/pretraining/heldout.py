@@ -107,6 +107,6 @@ def read_last_evaluation(folder: RunFolder, *, before: bool = False) -> dict[str
     A run that is resumed after its last step reports it.
     """
     records = read_metrics(folder.metrics) if folder.metrics.exists() else []
-    found = [record for record in records if record["kind"] == _KIND and (record.get(_BEFORE) or not before)]
+    found = [record for record in records if record["kind"] == _KIND and bool(record.get(_BEFORE)) is before]
     last = found[-1] if found else {}
     return {name: value for name, value in last.items() if name not in ("kind", "step", _BEFORE)}

@@ -14,6 +14,7 @@ from bertkit.pretraining.record import PretrainRun
 from bertkit.task_types.pretraining import PretrainingSource, Source
 from bertkit.training.fit import Plan, TrainingState
 from bertkit.training.optimizer import OptimizerConfig, restart
+from bertkit.training.schedule import whole_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,29 +81,29 @@ def build_phases(run: PretrainRun, data: PretrainingData) -> list[Phase]:
 
     whole = _plan(run)
     begin, end = run.heads_until, whole.total
-    plan = _part(whole, begin, end)
+    rest = _part(whole, begin, end)
     heads = []
     if begin:
         optimizer = dataclasses.replace(run.optimizer, lr=run.head_lr)
         alone = dataclasses.replace(_part(whole, 0, begin), optimizer=optimizer)
         heads = [dataclasses.replace(make(alone, run.seq_length, 0, begin), heads_only=True)]
     if run.long_seq_length is None:
-        return [*heads, make(plan, run.seq_length, begin, end)]
+        return [*heads, make(rest, run.seq_length, begin, end)]
     long = dataclasses.replace(
-        plan,
+        rest,
         batch_size=run.long_batch_size or run.batch_size,
         optimizer=_with_lr(run.optimizer, run.long_lr),
     )
-    first_long = end * (1 - run.long_share) if run.is_timed else end - int(end * run.long_share)
+    first_long = end * (1 - run.long_share) if run.is_timed else end - whole_steps(run.long_share, int(end))
     restarts = run.long_phase == "restart"
+    short = _part(whole, begin, first_long) if restarts else rest
     if restarts:
         warmup = run.schedule.warmup if run.long_warmup is None else run.long_warmup
         schedule = dataclasses.replace(run.schedule, warmup=warmup)
-        plan = _part(whole, begin, first_long)
         long = dataclasses.replace(_part(long, first_long, end), schedule=schedule)
     return [
         *heads,
-        make(plan, run.seq_length, begin, first_long),
+        make(short, run.seq_length, begin, first_long),
         make(long, run.long_seq_length, first_long, end, restarts=restarts),
     ]
 

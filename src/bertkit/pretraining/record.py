@@ -32,7 +32,7 @@ from bertkit.ranges import (
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.averaging import AveragingConfig
 from bertkit.training.optimizer import OptimizerConfig
-from bertkit.training.schedule import ScheduleConfig
+from bertkit.training.schedule import ScheduleConfig, whole_steps
 
 _CONTEXTS = {
     "bidirectional": "an encoder in which every token attends to all others",
@@ -116,6 +116,10 @@ class PretrainRun:
         for name in ("long_phase", "long_batch_size", "long_lr", "long_warmup"):
             if getattr(self, name) not in (None, "continue") and self.long_seq_length is None:
                 raise usage_error(f"{name} needs long_seq_length: without it there are no long rows.")
+        if self.long_seq_length is not None and self.long_seq_length <= self.seq_length:
+            raise usage_error(
+                f"long_seq_length is {self.long_seq_length} and seq_length {self.seq_length}; it must be longer."
+            )
         if self.long_warmup is not None and self.long_phase == "continue":
             raise usage_error("long_warmup needs long_phase=restart: a schedule that continues has one warm-up.")
         self._check_mixture()
@@ -138,7 +142,7 @@ class PretrainRun:
         if self.is_timed:
             return self.head_share * 60 * (self.minutes or 0)
         steps = self.steps or 1
-        return min(max(1, int(self.head_share * steps)), steps - 1) if self.head_share else 0
+        return min(max(1, whole_steps(self.head_share, steps)), steps - 1) if self.head_share else 0
 
     @property
     def is_timed(self) -> bool:

@@ -15,6 +15,7 @@ import sysconfig
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from bertkit.data.document_hash import hash_fraction
@@ -105,10 +106,15 @@ def _documents(texts: Iterable[str], seen: set[str]) -> Iterator[list[str]]:
         yield short
 
 
+@cache
+def list_distributions() -> Mapping[str, list[str]]:
+    """The distributions of each installed package; reading the metadata of 150 takes a quarter of a second."""
+    return importlib.metadata.packages_distributions()
+
+
 def _descriptions(package: str) -> list[str]:
     """The long descriptions of the distributions of a package, nearly always one."""
-    distributions = importlib.metadata.packages_distributions().get(package, [])
-    metadata = [importlib.metadata.metadata(each) for each in distributions]
+    metadata = [importlib.metadata.metadata(each) for each in list_distributions().get(package, [])]
     return [str(each["Description"]) for each in metadata if "Description" in each]
 
 

@@ -7,7 +7,6 @@ Whole modules are held out, and their text is not used in pre-training either.
 from __future__ import annotations
 
 import csv
-import importlib.metadata
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from bertkit.data.document_hash import hash_fraction
 from bertkit.errors import BertkitError
-from bertkit.quick_start.docstrings import Document
+from bertkit.quick_start.docstrings import Document, list_distributions
 
 _MAX_CLASSES = 8
 _MIN_DOCUMENTS = 12
@@ -112,6 +111,6 @@ def _opening(document: Document, names: re.Pattern[str]) -> str | None:
 
 def _match_names(packages: Sequence[str]) -> re.Pattern[str]:
     """A pattern of words that start with a name of the packages: as imported, as installed, or a usual short form."""
-    distributions = importlib.metadata.packages_distributions()
+    distributions = list_distributions()
     installed = [name for package in packages for name in distributions.get(package, [])]
     return re.compile(r"\b(" + "|".join(map(re.escape, [*packages, *installed, *_SHORT_NAMES])) + ")", re.IGNORECASE)

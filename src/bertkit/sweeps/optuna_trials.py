@@ -8,7 +8,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
+import numpy as np
+
 from bertkit.optional import require
+from bertkit.rng import CounterRng
 from bertkit.storage.atomic import explain_writing
 from bertkit.storage.json_log import format_record, open_log, read_log, truncate_log
 from bertkit.sweeps.search_space import Axis, Point
@@ -51,7 +54,13 @@ class Journal:
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Write operations to the disk."""
-        with explain_writing(self._path), open_log(self._path) as file:
+        with explain_writing(self._path):
+            if self._path.exists():
+                truncate_log(self._path)  # a line that another process could not finish would swallow the next
+            self._append(logs)
+
+    def _append(self, logs: list[dict[str, Any]]) -> None:
+        with open_log(self._path) as file:
             file.writelines(map(format_record, logs))
             file.flush()
             os.fsync(file.fileno())
@@ -93,7 +102,8 @@ class Trials:
             return False
         # A new sampler for each point: then the next point depends on the points before it alone, not on the process,
         # and one that was lost with the end of the journal is sampled again.
-        seed = (self._seed + complete) % _SEEDS
+        # Its seed is a hash: the sum of both numbers would give sweeps with neighbouring seeds nearly the same points.
+        seed = int(CounterRng(self._seed, 0, np.array([complete])).below("trial", _SEEDS)[0, 0])
         samplers = self._optuna.samplers
         self._study.sampler = (
             samplers.TPESampler(seed=seed) if self._sampler == "tpe" else samplers.RandomSampler(seed=seed)

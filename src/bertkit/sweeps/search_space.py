@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertkit.config import Setting, apply
-from bertkit.errors import usage_error
+from bertkit.errors import BertkitError, usage_error
 from bertkit.finetuning.record import FinetuneRun
 
 PAPER_GRID = {"lr": ("5e-5", "3e-5", "2e-5"), "batch_size": ("16", "32"), "epochs": ("2", "3", "4")}
@@ -160,6 +160,25 @@ def _read_axis(name: str, values: Sequence[str]) -> Axis:
         what = f"{doubled[0]} is given twice" if doubled else "there is no value"
         raise usage_error(f"{_ORIGIN} {name}: {what}.")
     return Axis(name, tuple(values))
+
+
+def fit_ranges(axes: Sequence[Axis], base: FinetuneRun) -> tuple[Axis, ...]:
+    """The axes of settings of ``base``: between whole ends all numbers are sampled if the setting takes others too."""
+    return tuple(_with_float_ends(axis) if _takes_fractions(axis, base) else axis for axis in axes)
+
+
+def _takes_fractions(axis: Axis, base: FinetuneRun) -> bool:
+    if axis.values or not axis.is_integer:
+        return False
+    try:
+        Point(((axis.name, str(axis.low + 0.5)),)).run(base, base.output)
+    except BertkitError:
+        return False
+    return True
+
+
+def _with_float_ends(axis: Axis) -> Axis:
+    return replace(axis, low=float(axis.low), high=float(axis.high))
 
 
 def _read_range(name: str, text: str) -> Axis:

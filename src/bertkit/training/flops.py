@@ -56,6 +56,8 @@ def peak_flops(device: torch.device, precision: Precision) -> float | None:
 
 
 def _find_peak(name: str) -> float | None:
-    """FLOP/s of a GPU by the words of its name: an "RTX A1000" is no A100."""
+    """FLOP/s of a GPU by the words of its name: an "RTX A1000" is no A100. None for a part of one (MIG)."""
     words = f" {name.replace('-', ' ')} "
+    if " MIG " in words:
+        return None
     return next((peak for known, peak in _PEAKS.items() if f" {known} " in words), None)

@@ -55,6 +55,8 @@ class OptimizerConfig:
         check_ranges(self)
         if self.kind == "muon" and self.lr == 0:
             raise usage_error("lr is 0; muon needs a rate above 0 for the parameters that are no hidden matrices.")
+        if self.kind != "adagrad" and self.eps == 0:  # Adagrad has an initial accumulator
+            raise usage_error("eps is 0; it must be above 0: a parameter without a gradient would become 0 / 0.")
 
 
 def build_optimizer(

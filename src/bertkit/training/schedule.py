@@ -20,7 +20,8 @@ class ScheduleConfig:
     * ``linear``: linear to 0, counted from the end of the warm-up, without that drop;
     * ``cosine``: half a cosine wave from the end of the warm-up to 0 (GPT);
     * ``constant``: no decay;
-    * ``late``: constant, then linear to 0 over the last ``decay_share`` (Haegele et al., arXiv 2405.18392).
+    * ``late``: constant, then linear to 0 over the last ``decay_share`` (Haegele et al., arXiv 2405.18392), or from the
+      end of a longer warm-up on.
     """
 
     warmup: Share = 0.01
@@ -31,17 +32,23 @@ class ScheduleConfig:
         check_ranges(self)
 
 
+def whole_steps(share: float, total: int) -> int:
+    """The number of whole steps in this share of ``total``: 29 of 100 for 0.29, although 0.29 * 100 is below 29."""
+    return math.floor(share * total + 1e-9)
+
+
 def lr_factor(config: ScheduleConfig, done: float, total: float) -> float:
     """What to multiply the peak learning rate by after ``done`` of ``total`` steps or seconds: from 0 to 1."""
     warmup = config.warmup * total
     if isinstance(total, int):
-        warmup = int(warmup)  # a whole number of steps
+        warmup = whole_steps(config.warmup, total)
     if done < warmup:
         return done / warmup
     if config.decay == "constant":
         return 1.0
     if config.decay == "late":
-        return min(1.0, max(0.0, (total - done) / (config.decay_share * total)))
+        decay = min(config.decay_share * total, total - warmup)
+        return min(1.0, max(0.0, (total - done) / decay)) if decay > 0 else 1.0
     begin = 0 if config.decay == "bert" else warmup
     # A run of one step may have no step after the warm-up.
     left = max(0.0, (total - done) / (total - begin)) if total > begin else 1.0
