@@ -1,4 +1,4 @@
-"""Hugging Face's ``config.json`` from our configuration, and our configuration from it."""
+"""Hugging Face's ``config.json`` from our configuration, and our configuration from it; ``tokenizer_config.json``."""
 
 from __future__ import annotations
 
@@ -153,3 +153,19 @@ def is_multi_label(content: Mapping[str, Any], labels: Sequence[str], source: st
     if problem == "regression" and len(labels) > 1:
         raise data_error(f"{source}: problem_type is regression with {len(labels)} outputs; bertkit reads one number.")
     return bool(problem == MULTI_LABEL)
+
+
+def fit_tokenizer_config(
+    content: Mapping[str, Any], config: EncoderConfig, metadata: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """``tokenizer_config.json`` with which others truncate as the task does, and make segment ids only where the
+    encoder has segments."""
+    task = metadata.get("task")
+    of_task = task.get("max_length") if isinstance(task, dict) else None
+    known = [length for length in (getattr(config, "max_positions", None), of_task) if length is not None]
+    if not known:
+        return content
+    fitted = {**content, "model_max_length": min(known)}
+    if not hasattr(config, "num_segments") and "model_input_names" in fitted:
+        fitted["model_input_names"] = [name for name in fitted["model_input_names"] if name != "token_type_ids"]
+    return fitted

@@ -336,7 +336,8 @@ def save_model(
         write_tensors(temporary / WEIGHTS, tensors)
         write_json(temporary / CONFIG, config)
         tokenizer.save(temporary)
-        _fit_tokenizer_config(temporary / TOKENIZER_CONFIG, model.encoder, metadata)
+        if (path := temporary / TOKENIZER_CONFIG).is_file():
+            write_json(path, _config.fit_tokenizer_config(read_json(path), model.encoder.config, metadata))
         if embedding is not None:
             positions = getattr(model.encoder.config, "max_positions", None)
             write_embedding(temporary, embedding, hidden_size=model.encoder.hidden_size, positions=positions)
@@ -357,19 +358,6 @@ def check_model_output(folder: Path) -> None:
         raise usage_error(f"{folder} is a file. Choose another -o folder.")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
         raise usage_error(f"{folder} is not empty and holds no model. Choose another folder.")
-
-
-def _fit_tokenizer_config(path: Path, encoder: Encoder, metadata: Mapping[str, Any]) -> None:
-    """Let other libraries truncate as the task does, and make segment ids only where the encoder has segments."""
-    task = metadata.get("task")
-    of_task = task.get("max_length") if isinstance(task, dict) else None
-    known = [length for length in (getattr(encoder.config, "max_positions", None), of_task) if length is not None]
-    if not known or not path.is_file():
-        return
-    content = {**read_json(path), "model_max_length": min(known)}
-    if not hasattr(encoder.config, "num_segments") and "model_input_names" in content:
-        content["model_input_names"] = [name for name in content["model_input_names"] if name != "token_type_ids"]
-    write_json(path, content)
 
 
 def others_read(model: Model) -> Literal["model", "encoder", "nothing"]:

@@ -130,27 +130,8 @@ class Batcher:
             self._arrived.clear()
             if self._stopped and not (arrived or self._active):
                 return False
-        for job in arrived:
-            if not job.future.cancelled():
-                self._encode(job)
+        self._active += [job for job in arrived if not job.future.cancelled() and _encode(job)]
         return True
-
-    def _encode(self, job: Job) -> None:
-        begin = time.monotonic()
-        if begin > job.deadline:
-            _fail(job, _too_late())
-            return
-        try:
-            job.encoded = job.operation.encode(job.inputs)
-            if not job.truncate:
-                _refuse_truncated(job)
-        except Exception as error:
-            _fail(job, error)
-            return
-        job.usage.tokenization_seconds = time.monotonic() - begin
-        # The longest inputs first: batches of inputs of similar length need little padding.
-        job.waiting.extend(sorted(range(len(job.encoded)), key=lambda place: -job.encoded[place].num_tokens))
-        self._active.append(job)
 
     def _drop(self) -> None:
         """Forget jobs that nobody waits for."""
@@ -197,6 +178,25 @@ class Batcher:
             job.usage.inference_seconds += seconds
             if len(job.results) == len(job.encoded) and job.future.set_running_or_notify_cancel():
                 job.future.set_result([job.results[place] for place in range(len(job.encoded))])
+
+
+def _encode(job: Job) -> bool:
+    """Tokenize the inputs of a job; False if it failed, which its future then says."""
+    begin = time.monotonic()
+    if begin > job.deadline:
+        _fail(job, _too_late())
+        return False
+    try:
+        job.encoded = job.operation.encode(job.inputs)
+        if not job.truncate:
+            _refuse_truncated(job)
+    except Exception as error:
+        _fail(job, error)
+        return False
+    job.usage.tokenization_seconds = time.monotonic() - begin
+    # The longest inputs first: batches of inputs of similar length need little padding.
+    job.waiting.extend(sorted(range(len(job.encoded)), key=lambda place: -job.encoded[place].num_tokens))
+    return True
 
 
 def _choose(active: Sequence[Job], most_tokens: int) -> tuple[list[tuple[Job, int]], list[Job]]:
