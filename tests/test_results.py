@@ -30,10 +30,11 @@ _SCORE = ScoreInterval(value=0.5, low=0.25, high=0.75)
 
 
 def test_a_part_of_the_results_are_results() -> None:
-    results = Results([Prediction("a", {"a": 1.0}), Prediction("b", {"b": 1.0})], row_index=["x", "y"])
+    index = np.array(["x", "y"])
+    results = Results([Prediction("a", {"a": 1.0}), Prediction("b", {"b": 1.0})], row_index=index)
     part = results[1:]
     assert isinstance(part, Results)
-    assert (part[0].label, part.row_index) == ("b", ["y"])
+    assert (part[0].label, list(part.row_index)) == ("b", ["y"])
     assert isinstance(Results(part)[:1], Results)
 
 
@@ -139,6 +140,14 @@ def test_a_data_frame_of_predictions_has_the_index_of_its_texts() -> None:
     results = Results([Prediction("good"), Prediction("bad")], row_index=pandas.Index([70, 71]))
     assert list(results.to_pandas().index) == [70, 71]
     assert results.index(Prediction("bad")) == 1
+    results.sort(key=lambda each: each.label)
+    frame = results.to_pandas()
+    assert (list(frame.index), list(frame["label"])) == ([71, 70], ["bad", "good"])
+    assert list(results[1:].to_pandas().index) == [70]
+    del results[0]
+    assert list(results.to_pandas().index) == [70]
+    results.append(Prediction("another"))
+    assert list(results.to_pandas().index) == [0, 1], "not all are of the table"
 
 
 def test_an_evaluation_is_one_line() -> None:

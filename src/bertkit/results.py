@@ -44,11 +44,24 @@ SomeResult = TypeVar("SomeResult", bound=Result)
 
 
 class Results(list[SomeResult]):
-    """A list of results of one type. ``row_index`` is that of the DataFrame whose rows they are about."""
+    """A list of results of one type, which may be sorted and filtered.
+
+    ``row_index`` is the pandas index of the DataFrame whose rows they are about.
+    """
 
     def __init__(self, results: Iterable[SomeResult] = (), *, row_index: Any = None) -> None:
         super().__init__(results)
-        self.row_index = row_index
+        self._all_rows = row_index
+        self._of_rows = [] if row_index is None else list(self)
+
+    @property
+    def row_index(self) -> Any:
+        """The rows of these results in their present order; None if they are about none, or some of them are."""
+        if self._all_rows is None:
+            return None
+        places = {id(result): place for place, result in enumerate(self._of_rows)}
+        found = [places.get(id(each)) for each in self]
+        return None if None in found else self._all_rows.take(found)
 
     @overload
     def __getitem__(self, place: SupportsIndex) -> SomeResult: ...
@@ -59,7 +72,8 @@ class Results(list[SomeResult]):
     def __getitem__(self, place: SupportsIndex | slice) -> SomeResult | Results[SomeResult]:
         if not isinstance(place, slice):
             return super().__getitem__(place)
-        return Results(super().__getitem__(place), row_index=None if self.row_index is None else self.row_index[place])
+        rows = self.row_index
+        return Results(super().__getitem__(place), row_index=None if rows is None else rows[place])
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Every result as plain values."""

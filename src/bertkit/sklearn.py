@@ -217,10 +217,11 @@ def _check_classes(y: Iterable[Any]) -> NDArray[Any]:
 
 
 def _name_classes(classes: Sequence[Any] | NDArray[Any]) -> list[str]:
-    """A label in the model for each class; numbered ones where two classes are spelled alike."""
+    """A label in the model for each class; numbered ones where two are spelled alike, or one has half a character."""
     names = [str(each).strip() for each in classes]
     distinct = len({name.casefold() for name in names}) == len(names) and all(names)
-    return names if distinct else [f"class {number}" for number in range(len(names))]
+    whole = all(name.encode(errors="ignore").decode() == name for name in names)
+    return names if distinct and whole else [f"class {number}" for number in range(len(names))]
 
 
 def _write_table(path: Path, texts: Sequence[Text], labels: Sequence[str]) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from tests.server.running import get, post, running
 
@@ -66,8 +67,11 @@ def test_vertex_names_its_paths(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_instances_are_for_the_model_that_is_named(server: Server) -> None:
-    masks = post(server, "/predict", {"instances": ["a [MASK]", "the [MASK] ran"], "model": "words"}).json()
+    body = {"instances": ["a [MASK]", "the [MASK] ran"], "model": "words"}
+    masks = post(server, "/predict", {**body, "parameters": {}}).json()
     assert [len(each) for each in masks["predictions"]] == [5, 5]
+    vectors = post(server, "/predict", body).json()
+    assert [np.shape(each) for each in vectors["predictions"]] == [(14,), (14,)]
     labels = post(server, "/predict", {"instances": ["a", {"inputs": "a"}], "model": "reviews"}).json()["predictions"]
     one, other = labels
     assert [each["label"] for each in one] == [each["label"] for each in other]

@@ -37,10 +37,10 @@ def test_while_models_load_the_server_lives_and_is_not_ready(
 
 def test_a_stopping_server_is_not_ready_and_refuses_work(loaded: list[ServedModel]) -> None:
     with running(loaded[:1]) as server:
-        server.service.state.open += 1  # a request that holds the server up
+        server.service.state.accepted += 1  # a request that holds the server up
         server.stop()
         assert get(server, "/live").status_code == 200
         assert get(server, "/ready").status_code == 503
         refused = post(server, "/predict", {"inputs": "a"})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-        server.service.state.open -= 1
+        server.service.state.accepted -= 1

@@ -15,7 +15,7 @@ from tests.tiny_bert import make_encoder, make_tokenizer
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.inference.pipeline import load
 from bertkit.model import Model
-from bertkit.server.huggingface import find_task, list_entities
+from bertkit.server.huggingface import list_entities, task_of_body
 from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
@@ -238,10 +238,10 @@ def test_every_task_has_its_own_path(server: Server) -> None:
 
 def test_the_task_of_a_body_without_parameters_is_vectors_for_an_encoder(loaded: list[ServedModel]) -> None:
     words, reviews = by_name(loaded, "words"), by_name(loaded, "reviews")
-    assert find_task(words, {"inputs": "a"}) == "feature-extraction"
-    assert find_task(words, {"inputs": "a", "parameters": {}}) == "fill-mask"
-    assert find_task(reviews, {"inputs": "a"}) == "text-classification"
-    assert find_task(reviews, {"inputs": {"question": "a", "context": "b"}}) == "question-answering"
+    assert task_of_body(words, {"inputs": "a"}) == "feature-extraction"
+    assert task_of_body(words, {"inputs": "a", "parameters": {}}) == "fill-mask"
+    assert task_of_body(reviews, {"inputs": "a"}) == "text-classification"
+    assert task_of_body(reviews, {"inputs": {"question": "a", "context": "b"}}) == "question-answering"
 
 
 def test_a_candidate_has_its_own_id_in_the_vocabulary(server: Server, loaded: list[ServedModel]) -> None:

@@ -13,6 +13,13 @@ def test_the_cost_grows_with_the_characters() -> None:
     assert 100 < long.cost < 110
 
 
+def test_a_chinese_character_is_a_token() -> None:
+    operation = Embeddings.__new__(Embeddings)
+    job = Job(operation, ["\u5317\u4eac" * 50, "\ud800"], 0.0)
+    assert 100 <= job.cost < 110
+    assert job.characters == 101
+
+
 def test_the_cost_of_an_example_is_that_of_its_texts() -> None:
     operation = Embeddings.__new__(Embeddings)
     task = TextClassificationTask(name="t", metric="accuracy", labels=("a", "b"), pair=True)

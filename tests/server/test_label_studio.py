@@ -30,6 +30,18 @@ def test_spans_use_the_names_of_the_interface(server: Server) -> None:
         assert text[value["start"] : value["end"]] == value["text"]
 
 
+def test_places_are_counted_as_a_browser_does(server: Server) -> None:
+    text = "\U0001f600\U0001f600 Ann ran past the mill"
+    (result,) = post(server, "/predict", {"tasks": [{"id": 1, "data": {"text": text}}], "model": "names"}).json()[
+        "results"
+    ]
+    assert result["result"]
+    units = text.encode("utf-16-le")
+    for span in result["result"]:
+        value = span["value"]
+        assert units[2 * value["start"] : 2 * value["end"]].decode("utf-16-le") == value["text"]
+
+
 def test_a_classifier_gives_a_choice(server: Server) -> None:
     body = {"tasks": [{"id": 1, "data": {"text": "the river"}}]}
     (result,) = post(server, "/predict", body).json()["results"]

@@ -24,13 +24,14 @@ def test_requests_are_counted_by_model_task_and_length() -> None:
     usage = Usage(inputs=3, tokens=60, truncated_inputs=1, queue_seconds=0.25)
     metrics.observe_request("reviews", "text-classification", 200, 0.5, usage)
     metrics.observe_request("", "", 415, 0.125, Usage())
+    metrics.observe_request("reviews", "text-classification", 504, 2.0, Usage())
     found = values(metrics.render().decode())
     labels = ("reviews", "text-classification")
     assert found["bertkit_requests_total", ("200", "32", *labels)] == 1
     assert found["bertkit_requests_total", ("415", "none", "none", "none")] == 1
     assert found["bertkit_inputs_total", labels] == 3
     assert found["bertkit_truncated_inputs_total", labels] == 1
-    assert found["bertkit_request_seconds_sum", labels] == 0.5
+    assert found["bertkit_request_seconds_sum", labels] == 2.5, "also of the request that failed"
     assert found["bertkit_queue_seconds_sum", labels] == 0.25
 
 

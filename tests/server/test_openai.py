@@ -64,6 +64,12 @@ def test_classes_of_texts_as_infinity_gives_them(server: Server) -> None:
     assert get(server, "/pipeline/text-classification/health").status_code == 200
 
 
+def test_the_body_of_infinitys_client_is_read(server: Server) -> None:
+    body = {"input": ["the river"], "model": "words"}
+    plain = post(server, "/v1/embeddings", body).json()["data"]
+    assert post(server, "/embeddings", {**body, "dimensions": 0, "modality": "text"}).json()["data"] == plain
+
+
 def test_token_ids_of_another_tokenizer_are_refused(server: Server) -> None:
     with pytest.raises(openai.BadRequestError, match="check_embedding_ctx_length=False"):
         client(server).embeddings.create(model="words", input=[[7, 8, 9]])

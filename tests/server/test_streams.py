@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
@@ -175,6 +176,29 @@ def test_few_bytes_are_read_ahead(loaded: list[ServedModel], monkeypatch: pytest
         wait_until(lambda: len(begun) >= 4)
         time.sleep(0.3)
         assert begun == [0, 1, 2, 3]
+
+
+def test_few_large_answers_wait_for_the_client(loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    sent = threading.Event()
+
+    async def large(call: object, number: int, line: object) -> bytes:
+        begun.append(number)
+        if number > 3:  # the first four answers have come, and each had 400 KB
+            await asyncio.to_thread(sent.wait, 20)
+        return b'"' + b"a" * 400_000 + b'"\n'
+
+    monkeypatch.setattr(streams, "_answer_line", large)
+    with running(loaded[:1]) as server, open_stream(server) as connection:
+        for _ in range(20):
+            send_line(connection, b'"a"\n')
+        received = 0
+        while received < 4 * 400_000:
+            received += len(connection.recv(1 << 20))
+        wait_until(lambda: len(begun) >= 6)
+        time.sleep(0.3)
+        assert begun == [0, 1, 2, 3, 4, 5], "two answers of 400 KB are less than a megabyte, three are more"
+        sent.set()
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

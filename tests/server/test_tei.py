@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+import shutil
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,8 +19,9 @@ from tests.tiny_bert import SENTENCES
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.contracts import Tokenizer
 from bertkit.encoders.elmo import tiny
+from bertkit.inference.pipeline import load
 from bertkit.model import Model
-from bertkit.server import models
+from bertkit.server import models, tei
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
 from bertkit.text.words import train
@@ -70,6 +74,31 @@ def test_texts_are_ranked(server: Server) -> None:
     ranked = post(server, "/rerank", body).json()
     assert [each["score"] for each in ranked] == sorted((each["score"] for each in ranked), reverse=True)
     assert all(each["text"] == texts[each["index"]] for each in ranked)
+
+
+def test_the_scores_of_a_ranker_of_another_library_are_shares(tiny_models: Path, tmp_path: Path) -> None:
+    """As those of text-embeddings-inference, whatever the model was saved with; ms-marco-MiniLM has an identity."""
+    shutil.copytree(tiny_models / "ranker", tmp_path / "ranker")
+    (tmp_path / "ranker" / "bertkit.json").unlink()
+    path = tmp_path / "ranker" / "config.json"
+    identity = {"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}}
+    path.write_text(json.dumps(json.loads(path.read_text()) | identity))
+    body = {"query": "a river", "texts": ["the mill", "seven coins"]}
+    with running([ServedModel("ranker", load(tmp_path / "ranker"))]) as server:
+        ranked = post(server, "/rerank", body).json()
+        raw = post(server, "/rerank", {**body, "raw_scores": True}).json()
+        cohere = post(server, "/v2/rerank", {"query": body["query"], "documents": body["texts"]}).json()["results"]
+    expected = [1 / (1 + math.exp(-each["score"])) for each in raw]
+    assert [each["score"] for each in ranked] == pytest.approx(expected)
+    assert [each["relevance_score"] for each in cohere] == pytest.approx(expected)
+
+
+def test_too_many_tokens_are_not_shown(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tei, "_ANSWER_TOKENS", 5)
+    assert post(server, "/tokenize", {"inputs": ["the river", "the mill"]}).status_code == 200
+    reply = post(server, "/tokenize", {"inputs": ["the river ran", "the mill ran"]})
+    assert (reply.status_code, reply.json()["field"]) == (422, "inputs")
+    assert "more than 5 tokens" in reply.text
 
 
 def test_a_classifier_is_not_a_ranker(server: Server) -> None:

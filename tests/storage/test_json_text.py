@@ -7,12 +7,32 @@ import math
 
 import pytest
 
-from bertkit.storage.json_text import parse_json
+from bertkit.storage.json_text import parse_json, parse_list
 
 
 def test_values_are_those_of_json() -> None:
     assert parse_json('{"a": [1, 2.5, null, "b"]}') == parse_json(b'{"a": [1, 2.5, null, "b"]}')
     assert math.isnan(parse_json("[NaN]")[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ('["a", "b"]', ["a", "b"]),
+        ("['a', 'b']", ["a", "b"]),
+        ("['a' 'b']", ["a", "b"]),
+        ("['it\\'s' \"b's\"\n 'c d']", ["it's", "b's", "c d"]),
+        ("['a']", ["a"]),
+        ("[]", []),
+    ],
+)
+def test_lists_are_read_as_json_python_and_numpy_print_them(text: str, values: list[str]) -> None:
+    assert parse_list(text) == values
+
+
+def test_texts_are_not_joined() -> None:
+    with pytest.raises(ValueError):
+        parse_list("['a', 'b' 'c']")
 
 
 def test_a_fault_of_syntax_has_its_place() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
+from bertkit.task_files.choice_columns import find_choices
 from bertkit.task_types import MultipleChoiceTask
 from bertkit.user_tables.guess import guess
 
@@ -37,6 +38,19 @@ def test_choices_may_have_letters_in_their_names(tmp_path: Path) -> None:
     found = guess(write_csv(tmp_path / "t.csv", ["question", "option_b", "option_a", "label"], *rows))
     assert isinstance(found.task, MultipleChoiceTask)
     assert found.task.choices == ("option_a", "option_b")
+    assert [example.label for example in found.task.reader.rows("train")] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "names", [("answerA", "answerB", "answerC"), ("opa", "opb"), ("opt1", "opt2"), ("option 1", "option 2")]
+)
+def test_choices_of_published_tables_are_found(names: tuple[str, ...]) -> None:
+    assert find_choices(["question", *names, "label"]) == names
+
+
+def test_whole_numbers_of_pandas_name_choices(tmp_path: Path) -> None:
+    rows = [("which?", "red", "green", "0.0"), ("and now?", "dye", "ink", "1.0")]
+    found = guess(write_csv(tmp_path / "t.csv", ["question", "A", "B", "label"], *rows))
     assert [example.label for example in found.task.reader.rows("train")] == [0, 1]
 
 

@@ -82,6 +82,13 @@ def test_pairs_of_new_input_are_tab_separated_lines(here: Path) -> None:
     assert list(task.reader.read(here / "in.txt")) == [TextExample("1", 'One "thing', "and another")]
 
 
+def test_a_blank_line_among_pairs_is_no_answer_less(here: Path) -> None:
+    (here / "in.txt").write_text("one\tanother\n\ntwo\tmore\n", encoding="utf-8")
+    task = TextClassificationTask(name="pairs", metric="accuracy", labels=("x", "y"), pair=True)
+    with pytest.raises(BertkitError, match=r"in\.txt, line 2: 1 cell, but 2 columns"):
+        list(task.reader.read(here / "in.txt"))
+
+
 def test_a_txt_with_the_columns_of_the_task_is_a_table(here: Path) -> None:
     files = TaskFiles(splits={"train": Split(files=(), columns=Columns(first="text", label="label"))})
     reader = TextClassificationTask(name="t", metric="accuracy", labels=("x", "y"), files=files).reader

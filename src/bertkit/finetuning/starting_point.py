@@ -12,7 +12,7 @@ from bertkit.errors import usage_error
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.units import change_unit
 from bertkit.finetuning.word_models import WORD_MODEL
-from bertkit.inference.huggingface_tasks import find_task
+from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.model import Model
 from bertkit.objectives.clm import CausalLanguageModel
 from bertkit.task_types import FileTask, RegressionTask
@@ -58,7 +58,7 @@ def trained_task(folder: ModelFolder) -> FileTask | None:
 
     None without one, and for numbers of another library, whose unit is not known.
     """
-    task = find_task(folder)
+    task = task_of_folder(folder)
     return None if isinstance(task, RegressionTask) and "task" not in folder.metadata else task
 
 

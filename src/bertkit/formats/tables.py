@@ -59,7 +59,7 @@ class Format:
 
     ``names`` are the columns of a file that does not name them itself. ``skips_broken`` leaves out, and counts, rows of
     the wrong width; it is for published files that are known to have some. With ``spaces`` those after a delimiter do
-    not belong to the cell.
+    not belong to the cell. With ``blanks`` a blank line is a row, of one empty cell, and not left out.
     """
 
     kind: Literal["delimited", "jsonl", "json", "parquet", "dataset", "folder", "lines"] = "delimited"
@@ -68,6 +68,7 @@ class Format:
     names: tuple[str, ...] = ()
     skips_broken: bool = False
     spaces: bool = False
+    blanks: bool = False
 
 
 def require_text(cell: str, column: str, path: Path, line: int) -> str:
@@ -342,10 +343,10 @@ def _line_rows(lines: Iterator[str]) -> Iterator[Row]:
 
 
 def _split_rows(path: Path, lines: Iterator[str], form: Format) -> Iterator[Row]:
-    """Rows of a delimited file; blank lines are left out."""
+    """Rows of a delimited file."""
     if not form.quotes:
         for number, line in enumerate(lines, 1):
-            if line.strip("\r\n"):
+            if form.blanks or line.strip("\r\n"):
                 yield Row(number, line.rstrip("\r\n").split(form.delimiter))
         return
     csv.field_size_limit(_LONGEST_FIELD)

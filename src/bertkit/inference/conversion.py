@@ -15,7 +15,7 @@ from bertkit.checkpoint.weights import find_weights, read_weights
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoder_types import context_of
 from bertkit.errors import list_names, usage_error
-from bertkit.inference.huggingface_tasks import find_task
+from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.model import Model
 from bertkit.results import Result
 from bertkit.task_types import FileTask
@@ -57,7 +57,7 @@ class Conversion(Result):
 
 def load_whole_model(folder: ModelFolder) -> Model:
     """The encoder with every head in the folder that bertkit knows: that of its task, or those of pre-training."""
-    task = find_task(folder)
+    task = task_of_folder(folder)
     if task is not None:
         return folder.load_model(task.objectives)
     return folder.load_model(lambda encoder: _pretraining_heads(folder, encoder), only_present=True)
@@ -81,7 +81,7 @@ def convert_to_sentence_transformers(folder: ModelFolder, output: Path) -> Conve
     """
     _require_others(folder)
     model = load_whole_model(folder)
-    if folder.embedding is not None or find_task(folder) is None:
+    if folder.embedding is not None or task_of_folder(folder) is None:
         return _save(folder, model, output, folder.embedding or SentenceEmbedding(), heads=False)
     if not set(model.objectives) <= _CROSS_ENCODER_HEADS or others_read(model) != "model":
         raise usage_error(
@@ -111,7 +111,7 @@ def _save(
     save_model(output, model, folder.tokenizer, metadata=_describe(folder, origin), embedding=embedding)
     dropped = [name for name, head in whole.objectives.items() if not heads and [*head.parameters()]]
     notes = [f"left out: the heads for {', '.join(dropped)}, which vectors do not need"] if dropped else []
-    task = find_task(folder)
+    task = task_of_folder(folder)
     if task is not None and heads and others_read(model) == "encoder":
         notes.append(explain_export(task))
     return Conversion(

@@ -29,7 +29,7 @@ _LONGEST_CONTEXT = 384
 """Tokens of a window of a context, as in google-research/bert ``run_squad.py``; other inputs fill all positions."""
 
 
-def find_task(folder: ModelFolder) -> FileTask | None:
+def task_of_folder(folder: ModelFolder) -> FileTask | None:
     """The task in the metadata of a folder, or that of the architecture that its ``config.json`` names.
 
     A data error for a BERT of another library that reads from left to right and classifies by its first token.

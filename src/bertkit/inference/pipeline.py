@@ -28,7 +28,7 @@ from bertkit.formats.memory_tables import (
 from bertkit.inference.encoder_pipeline import EncoderPipeline
 from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
-from bertkit.inference.huggingface_tasks import find_task
+from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.inference.predict import BATCH_SIZE, run_examples, stream
 from bertkit.inference.texts import Text, check_text, check_texts, check_words
 from bertkit.machine.device import use_device
@@ -238,7 +238,7 @@ def task_for(pipeline: Pipeline, *, pair: bool) -> FileTask:
 def _describe(pipeline: Pipeline) -> str:
     """What a model was fine-tuned for, and the method that does it."""
     try:
-        task = find_task(pipeline.models[0])
+        task = task_of_folder(pipeline.models[0])
     except BertkitError:  # what is wrong is said by the method that needs the head
         return "its head cannot be used"
     if task is None:
@@ -341,7 +341,7 @@ def _example(number: int, text: Text) -> TextExample:
 
 def _require_task(model: ModelFolder) -> FileTask:
     """The task of a model; a usage or data error for one without, or with longer rows than its network reads."""
-    task, folder = find_task(model), model.path
+    task, folder = task_of_folder(model), model.path
     if task is None and len(possible := model.metadata.get("architectures", ())) > 1:
         raise data_error(
             f"{folder / CONFIG} names no architecture, and the weights fit {' and '.join(possible)}. Add a line to it, "

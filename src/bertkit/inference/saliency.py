@@ -21,7 +21,7 @@ from bertkit.batch import IGNORE, Batch, Feature, Outputs, id_of
 from bertkit.contracts import Example, OutputArrays, Tokens, has_token_embedding
 from bertkit.data.features import assemble, collate
 from bertkit.errors import usage_error
-from bertkit.inference.huggingface_tasks import find_task
+from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.inference.pipeline import Pipeline, load_masked_lm, task_for
 from bertkit.inference.texts import check_content, check_text
 from bertkit.model import Model
@@ -166,7 +166,7 @@ def _find_obstacle(task: FileTask | None) -> str | None:
 def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, _Target]:
     """The model as it was trained, and what is explained of its prediction."""
     folder, *_ = pipeline.models
-    if find_task(folder) is None:
+    if task_of_folder(folder) is None:
         if second is not None:
             raise usage_error("the model fills in words and reads one text: leave out the pair (--pair).")
         return load_masked_lm(folder).eval(), _explain_mask(pipeline, text)

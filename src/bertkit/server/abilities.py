@@ -91,12 +91,16 @@ async def rerank(
     truncate: bool | None = None,
     field: str = "texts",
 ) -> list[Ranked]:
-    """The texts by their relevance for the query, the most relevant first; ``raw`` scores are without activation."""
+    """The texts by their relevance for the query, the most relevant first; ``raw`` scores are without activation.
+
+    As at TEI and Cohere the scores of a model of another library are from 0 to 1.
+    """
     if not model.can_rerank:
         found = "it reads one text" if model.gives_number else f"it has {len(model.labels)} labels instead of one"
         raise unable(f'the model "{model.name}" is not a re-ranker: {found}')
     pairs = [(query, text) for text in texts]
-    scores = await classify(call, model, pairs, activation="none" if raw else None, truncate=truncate, field=field)
+    activation: Activation | None = "none" if raw else model.number_activation
+    scores = await classify(call, model, pairs, activation=activation, truncate=truncate, field=field)
     ranked = [Ranked(place, best.score) for place, (best,) in enumerate(scores)]
     return sorted(ranked, key=lambda each: -each.score)
 

@@ -7,16 +7,16 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 
 from bertkit.task_types import FileTask, MultiLabelTask, RegressionTask
+from bertkit.task_types.probabilities import sigmoid, softmax
 
 Activation = Literal["softmax", "sigmoid", "none"]
 """Hugging Face's names; ``none`` is the identity."""
 
-_FUNCTIONS: Mapping[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+_FUNCTIONS: Mapping[str, Callable[[NDArray[np.floating]], NDArray[np.floating]]] = {
     "softmax": softmax,
-    "sigmoid": expit,
+    "sigmoid": sigmoid,
     "none": lambda logits: logits,
 }
 

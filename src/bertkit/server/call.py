@@ -39,11 +39,11 @@ class Call:
     def enter(self) -> None:
         """Count the request as accepted: the server finishes it before it ends."""
         self.entered = True
-        self.service.state.open += 1
+        self.service.state.accepted += 1
 
     def leave(self) -> None:
         """The request has been answered, or its client has left."""
-        self.service.state.open -= self.entered
+        self.service.state.accepted -= self.entered
         self.entered = False
 
     def find_model(
@@ -106,8 +106,8 @@ class Call:
 
 
 def _explain_length(error: TooLongError, place: str, can_truncate: bool) -> ServerError:
-    """TEI's sentence, and what to do."""
+    """TEI's sentence with the field of the request, and what to do."""
     advice = "Shorten the text" + (", or ask for its end to be cut off with truncate: true." if can_truncate else ".")
-    name = place if place.startswith("inputs.") else "inputs"  # a part of an object, and else TEI's word
+    name = "inputs" if place.partition("[")[0] in ("inputs", "texts") else place  # TEI's word for its own fields
     message = f"Input validation error: `{name}` must have less than {error.limit + 1} tokens. Given: {error.given}."
     return ServerError(422, message, field=place, hint=advice, code="too_long")

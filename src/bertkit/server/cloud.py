@@ -72,13 +72,15 @@ def _is_plain(body: Mapping[str, Any]) -> bool:
 
 async def _predict_instances(call: Call, request: VertexRequest) -> object:
     """Vertex: a list of inputs to a list of predictions."""
-    common = {"parameters": request.parameters or {}, "model": request.model}
+    common: dict[str, Any] = {"model": request.model}
+    if request.parameters is not None:  # without any, some models give vectors
+        common["parameters"] = request.parameters
     if not request.instances:
         raise malformed("`instances` must be a list with at least one input", "instances")
     check_number(request.instances, call.service.limits, "instances")
     records = [each if isinstance(each, dict) and "inputs" in each else {"inputs": each} for each in request.instances]
     texts = [record["inputs"] for record in records if record.keys() == {"inputs"}]
-    task = huggingface.find_task(call.find_model(request.model), {"inputs": texts, **common})
+    task = huggingface.task_of_body(call.find_model(request.model), {"inputs": texts, **common})
     if task in _NESTED and len(texts) == len(records) and all(isinstance(text, str) for text in texts):
         return {"predictions": await huggingface.dispatch(call, {"inputs": texts, **common})}
     places = asyncio.Semaphore(_INSTANCES_AT_A_TIME)
@@ -94,7 +96,7 @@ async def _predict_instance(call: Call, body: dict[str, Any], places: asyncio.Se
     """The prediction for one input, without the list around that of one text."""
     async with places:
         found = await huggingface.dispatch_patiently(call, body)
-    task = huggingface.find_task(call.find_model(body["model"]), body)
+    task = huggingface.task_of_body(call.find_model(body["model"]), body)
     return found if task not in _NESTED or isinstance(body["inputs"], list) else found[0]  # type: ignore[index]
 
 

@@ -196,7 +196,7 @@ async def run_task(call: Call, body: dict[str, Any]) -> object:
 async def dispatch(call: Call, body: dict[str, Any]) -> object:
     """``POST /`` and ``/models/{model}``: the task that the body is for."""
     model = call.find_model(body.get("model"))
-    record, handle = HANDLERS[find_task(model, body)]
+    record, handle = HANDLERS[task_of_body(model, body)]
     return await handle(call, convert(without_options(body), record))
 
 
@@ -221,7 +221,7 @@ def without_options(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in ignored}
 
 
-def find_task(model: ServedModel, body: Mapping[str, Any]) -> str:
+def task_of_body(model: ServedModel, body: Mapping[str, Any]) -> str:
     """The task by the keys of the inputs, else the model's own; vectors where the client sends no ``parameters``."""
     inputs, parameters = body.get("inputs"), body.get("parameters")
     if not isinstance(parameters, dict | None):

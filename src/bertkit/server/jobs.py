@@ -9,8 +9,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, runtime_checkable
 
-_CHARACTERS_PER_TOKEN = 3
-"""Fewer than English text has (four to five), so that the queue is full too early and not too late."""
+_BYTES_PER_TOKEN = 3
+"""Fewer than English text has (four to five), and as many as a Chinese character has, which is a token: so the queue is
+full too early and not too late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +88,13 @@ class Job:
 
     @property
     def cost(self) -> int:
-        """The tokens of all inputs, estimated from their characters before they are tokenized."""
-        return sum(_count_characters(each) // _CHARACTERS_PER_TOKEN + 2 for each in self.inputs)
+        """The tokens of all inputs, estimated from their bytes before they are tokenized."""
+        return sum(_measure(each, _count_bytes) // _BYTES_PER_TOKEN + 2 for each in self.inputs)
 
     @property
     def characters(self) -> int:
         """The characters of all inputs; a text that several of them share counts for each."""
-        return sum(map(_count_characters, self.inputs))
+        return sum(_measure(each, len) for each in self.inputs)
 
 
 class AbandonedError(Exception):
@@ -108,11 +109,15 @@ class TooLongError(Exception):
         self.number, self.limit, self.given = number, limit, given
 
 
-def _count_characters(value: Any) -> int:
-    """The characters of a text, of the texts of a tuple, or of an example; its prompt is read with each choice."""
+def _count_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _measure(value: Any, size: Callable[[str], int]) -> int:
+    """The size of a text, of the texts of a tuple, or of an example; its prompt is read with each choice."""
     if isinstance(value, str):
-        return len(value)
+        return size(value)
     if isinstance(value, tuple):
-        return sum(map(_count_characters, value))
-    first, second = (len(getattr(value, name, None) or "") for name in ("first", "second"))
+        return sum(_measure(each, size) for each in value)
+    first, second = (size(getattr(value, name, None) or "") for name in ("first", "second"))
     return first * max(1, len(getattr(value, "choices", ()))) + second

@@ -14,7 +14,7 @@ from bertkit.server.errors import invalid, unable
 from bertkit.server.inputs import check_inputs
 from bertkit.server.models import ServedModel
 from bertkit.server.records import Request
-from bertkit.task_types import TaggingTask, TextTask
+from bertkit.task_types import NamedEntity, TaggingTask, TextTask
 
 _CONTROLS = {"Labels": "labels", "Choices": "choices"}
 _LABELS, _CHOICES = _CONTROLS.values()
@@ -107,14 +107,9 @@ def read_controls(config: str | None) -> dict[str, Names]:
 
 async def _spans(call: Call, model: ServedModel, texts: list[str], names: Names) -> list[dict[str, object]]:
     results = []
-    for _, prediction in await abilities.tag(call, model, texts):
+    for text, (_, prediction) in zip(texts, await abilities.tag(call, model, texts), strict=True):
         entities = prediction.entities
-        spans = [
-            _result(
-                names, "labels", {"start": e.start, "end": e.end, "text": e.text, "labels": [e.type]}, score=e.score
-            )
-            for e in entities
-        ]
+        spans = [_result(names, "labels", _span(text, each), score=each.score) for each in entities]
         results.append({"result": spans, "score": min((each.score for each in entities), default=1.0)})
     return results
 
@@ -126,6 +121,12 @@ async def _choices(call: Call, model: ServedModel, texts: list[str], names: Name
         choice = _result(names, "choices", {"choices": given}, score=labels[0].score)
         results.append({"result": [choice], "score": labels[0].score})
     return results
+
+
+def _span(text: str, entity: NamedEntity) -> dict[str, object]:
+    """The place of an entity in UTF-16 units, as a browser counts: an emoji is two."""
+    start, end = (len(text[:place].encode("utf-16-le", "surrogatepass")) // 2 for place in (entity.start, entity.end))
+    return {"start": start, "end": end, "text": entity.text, "labels": [entity.type]}
 
 
 def _result(names: Names, kind: str, value: dict[str, object], *, score: float) -> dict[str, object]:

@@ -58,10 +58,11 @@ class Metrics:
         per_input = usage.tokens / usage.inputs if usage.inputs else 0.0
         length = next((str(end) for end in LENGTHS if per_input <= end), f"over-{LENGTHS[-1]}")
         self._requests.labels(*labels, length if usage.inputs else "none", str(status)).inc()
+        if model:
+            self._seconds.labels(*labels).observe(seconds)
         if usage.inputs:
             self._inputs.labels(*labels).inc(usage.inputs)
             self._truncated.labels(*labels).inc(usage.truncated_inputs)
-            self._seconds.labels(*labels).observe(seconds)
             self._queue_seconds.labels(*labels).observe(usage.queue_seconds)
 
     def render(self) -> bytes:

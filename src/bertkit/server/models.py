@@ -17,7 +17,7 @@ from bertkit.data.features import assemble
 from bertkit.errors import BertkitError
 from bertkit.inference.embedding import EmbeddingSettings, TextEmbedder, TokenEmbedder
 from bertkit.inference.fill import Filling
-from bertkit.inference.huggingface_tasks import find_task
+from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.inference.pipeline import Pipeline, task_for
 from bertkit.inference.predict import run_features
 from bertkit.inference.texts import Text
@@ -34,7 +34,7 @@ _BATCH = 64
 _PART_TOKENS = 8192
 """Tokens between two looks at the clock: below a second for MiniLM on two cores. Most batches are shorter."""
 
-_ANSWER_NUMBERS = 4_000_000
+_ANSWER_NUMBERS = 2_000_000
 """The most numbers of an answer with the states of tokens: 40 MB of JSON."""
 
 FILL, EMBED = "fill-mask", "feature-extraction"
@@ -72,9 +72,10 @@ class ServedModel:
         self.pipeline = pipeline
         folder, *_ = pipeline.models
         # A task that cannot be read is an error: without its head the model would give vectors only.
-        self.task = None if find_task(folder) is None else pipeline.task
+        self.task = None if task_of_folder(folder) is None else pipeline.task
         self.fills = self.task is None and _can_fill(pipeline)
         self.activation: Activation = find_activation(self.task, folder.metadata)
+        self._is_of_bertkit = "task" in folder.metadata
         self._number: tuple[str, ...] = tuple(folder.metadata.get("labels") or ("LABEL_0",))
         self.max_length = pipeline.max_length if self.task is None else self.task.max_length
         own = [] if self.task is None else [self.task.pipeline_tag]
@@ -93,6 +94,11 @@ class ServedModel:
     def gives_number(self) -> bool:
         """Whether the model gives one number for a text or a pair."""
         return isinstance(self.task, TextTask) and self.task.pipeline_method == "predict"
+
+    @property
+    def number_activation(self) -> Activation | None:
+        """The activation of TEI for the one number of a model of another library; else None, the model's own."""
+        return "sigmoid" if self.gives_number and not self._is_of_bertkit else None
 
     @property
     def can_rerank(self) -> bool:

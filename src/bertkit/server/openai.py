@@ -27,11 +27,15 @@ _IDS_OF_ANOTHER = (
 
 
 class EmbeddingsRequest(Request):
-    """Texts, or token ids if ``tokenizer`` (or the header ``X-Tokenizer``) is the fingerprint of the model's."""
+    """Texts, or token ids if ``tokenizer`` (or the header ``X-Tokenizer``) is the fingerprint of the model's.
+
+    infinity's client always sends a ``modality``, and 0 ``dimensions`` for all.
+    """
 
     input: str | list[int | str | list[int]]
     dimensions: int | None = None
     encoding_format: Literal["float", "base64"] = "float"
+    modality: Literal["text"] | None = None
     user: str | None = None
     tokenizer: str | None = None
     truncate: bool | None = None
@@ -47,7 +51,7 @@ async def embeddings(call: Call, request: EmbeddingsRequest) -> object:
         call,
         model,
         texts,
-        dimensions=request.dimensions,
+        dimensions=request.dimensions or None,
         truncate=request.truncate,
         field="input",
     )

@@ -114,9 +114,9 @@ class Server:
         """Whether no request is open any more within ``seconds``."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self.service.state.open:
+                while self.service.state.accepted:
                     await asyncio.sleep(_GRACE_CHECK_SECONDS)
-        return not self.service.state.open
+        return not self.service.state.accepted
 
 
 def serve(options: ServeOptions) -> None:

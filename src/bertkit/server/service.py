@@ -35,13 +35,13 @@ _RUN_PARTS = ("model",)
 class State:
     """``warm`` when every model has run once, ``stopping`` after a signal.
 
-    ``open`` counts accepted requests, ``running`` those whose body has arrived, ``explanations`` those for the page of
-    saliency, and ``unsent`` the bytes of large answers that are being sent.
+    ``accepted`` counts requests that are being answered or will be, ``running`` those whose body has arrived,
+    ``explanations`` those for the page of saliency, and ``unsent`` the bytes of large answers that are being sent.
     """
 
     warm: bool = False
     stopping: bool = False
-    open: int = 0
+    accepted: int = 0
     running: int = 0
     explanations: int = 0
     unsent: int = 0

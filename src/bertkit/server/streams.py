@@ -25,6 +25,11 @@ _BYTES_AT_A_TIME = 32_000
 """Lines and bytes that are read ahead of the answers, or one line: enough to fill batches. So a stream leaves room for
 others in memory and in the queue, and little is computed for a client that has left."""
 
+_BYTES_AHEAD = 1_000_000
+_FIRST_ANSWER = 250_000
+"""Bytes of answers that may wait for a client to read them, if each is as large as the largest so far, or as this: an
+answer with the candidates of many masks may have a megabyte."""
+
 _OK = 200
 
 
@@ -123,9 +128,11 @@ async def _answer_lines(call: Call, lines: AsyncIterator[bytes | ServerError]) -
     sizes: deque[int] = deque()
     reading: asyncio.Task[bytes | ServerError | None] | None = None
     number, ended = 0, False
+    largest = 0
     try:
         while True:
-            if reading is None and not ended and len(sizes) < _LINES_AT_A_TIME and sum(sizes) < _BYTES_AT_A_TIME:
+            ahead = min(_LINES_AT_A_TIME, max(1, _BYTES_AHEAD // (largest or _FIRST_ANSWER)))
+            if reading is None and not ended and len(sizes) < ahead and sum(sizes) < _BYTES_AT_A_TIME:
                 reading = asyncio.create_task(_next_line(lines))
             # A client may wait for this answer before it sends another line.
             waiting = [task for task in (reading, answers[0] if answers else None) if task is not None]
@@ -142,7 +149,9 @@ async def _answer_lines(call: Call, lines: AsyncIterator[bytes | ServerError]) -
                     number += 1
             while answers and answers[0].done():
                 sizes.popleft()
-                yield answers.popleft().result()
+                answer = answers.popleft().result()
+                largest = max(largest, len(answer))
+                yield answer
     finally:
         for task in (*answers, *([] if reading is None else [reading])):
             task.cancel()
@@ -173,8 +182,8 @@ async def _run(call: Call, line: bytes | ServerError) -> object:
     content = decode(line, object)
     if isinstance(content, dict):
         record = convert(content, StreamLine)
-        content, parameters = record.inputs, record.parameters or {}
+        content, parameters = record.inputs, record.parameters
     else:
-        parameters = {}
-    body = {"inputs": content, "parameters": parameters, "model": call.query.get("model")}
-    return await huggingface.dispatch_patiently(call, body)
+        parameters = None
+    given = {} if parameters is None else {"parameters": parameters}  # without any, some models give vectors
+    return await huggingface.dispatch_patiently(call, {"inputs": content, "model": call.query.get("model"), **given})

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from bertkit._version import __version__
+from bertkit.contracts import SubwordTokenizer, Tokens
 from bertkit.inference.texts import Text
 from bertkit.server import abilities
 from bertkit.server.activations import Activation
@@ -18,6 +20,9 @@ from bertkit.server.inputs import check_inputs, check_text
 from bertkit.server.models import EMBED, ServedModel
 from bertkit.server.records import EmbedRequest, Request
 from bertkit.server.token_ids import read_ids
+
+_ANSWER_TOKENS = 200_000
+"""The most tokens of an answer: 16 MB of JSON."""
 
 
 class PredictRequest(Request):
@@ -70,7 +75,7 @@ async def predict(call: Call, request: PredictRequest) -> object:
     model = call.find_model(request.model, "text-classification")
     single, texts = _read_texts(request.inputs)
     checked = check_inputs(texts, call.service.limits)
-    activation: Activation | None = "none" if request.raw_scores else None
+    activation: Activation | None = "none" if request.raw_scores else model.number_activation
     lists = await abilities.classify(call, model, checked, activation=activation, truncate=request.truncate)
     return label_records(lists[0]) if single else [label_records(each) for each in lists]
 
@@ -93,8 +98,7 @@ async def tokenize(call: Call, request: TokenizeRequest) -> object:
     model = call.find_model(request.model)
     prompt = model.find_prompt(request.prompt_name)
     texts = [prompt + text for text in check_inputs(request.inputs, call.service.limits)]
-    specials = request.add_special_tokens
-    return await asyncio.to_thread(lambda: [_tokens(model, text, specials=specials) for text in texts])
+    return await asyncio.to_thread(_tokenize, model, texts, specials=request.add_special_tokens)
 
 
 async def embed_all(call: Call, request: EmbedRequest) -> object:
@@ -181,11 +185,18 @@ def _pair(texts: list[str]) -> Text:
     raise invalid(f"`inputs` has {len(texts)} texts in a row; one or two make an input", "inputs")
 
 
-def _tokens(model: ServedModel, text: str, *, specials: bool) -> list[SimpleToken]:
+def _tokenize(model: ServedModel, texts: Sequence[str], *, specials: bool) -> list[list[SimpleToken]]:
+    """The tokens of each text; 422 for an answer that would be too large."""
     tokenizer = model.pipeline.tokenizer
-    tokens = tokenizer.encode(text)
     if not isinstance(tokenizer.start_id, int):
         raise invalid(f'the tokens of the model "{model.name}" are words with their characters, without single ids')
+    encoded = [tokenizer.encode(text) for text in texts]
+    if sum(len(each.ids) for each in encoded) > _ANSWER_TOKENS:
+        raise invalid(f"the answer has more than {_ANSWER_TOKENS:,} tokens: send fewer or shorter texts", "inputs")
+    return [_tokens(tokenizer, text, each, specials=specials) for text, each in zip(texts, encoded, strict=True)]
+
+
+def _tokens(tokenizer: SubwordTokenizer, text: str, tokens: Tokens, *, specials: bool) -> list[SimpleToken]:
     found = [
         SimpleToken(id, text[start:end], False, start, end)
         for id, (start, end) in zip(tokens.ids, tokens.offsets, strict=True)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import math
+import tokenize
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 
@@ -38,17 +41,28 @@ def parse_json(text: str | bytes, *, allow_nan: bool = True, unique_keys: bool =
 
 
 def parse_list(text: str) -> Any:
-    """The value of a JSON text, or of a list as Python prints it, which is what pandas writes into a CSV file.
+    """The value of a JSON text, or of a list as Python or NumPy prints it, which is what pandas writes into a CSV file.
 
-    Raises ValueError, as ``parse_json`` does for JSON.
+    NumPy puts no commas between texts, and Python would join them to one. Raises ValueError, as ``parse_json`` does for
+    JSON.
     """
     try:
         return parse_json(text)
     except ValueError as error:
         try:
-            return ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return _parse_printed(text)
+        except (ValueError, SyntaxError, tokenize.TokenError, MemoryError, RecursionError):
             raise error from None
+
+
+def _parse_printed(text: str) -> Any:
+    tokens = [each for each in tokenize.generate_tokens(io.StringIO(text).readline) if each.string.strip()]
+    if not any(one.type == other.type == tokenize.STRING for one, other in pairwise(tokens)):
+        return ast.literal_eval(text)
+    first, *texts, last = tokens
+    if (first.string, last.string) != ("[", "]") or any(each.type != tokenize.STRING for each in texts):
+        raise ValueError("texts without a comma between them")
+    return [ast.literal_eval(each.string) for each in texts]
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -19,7 +19,10 @@ from bertkit.task_files.files import Columns
 Spelling = Literal["number", "number from 1", "letter", "text"]
 """How a label names the right choice: its number from 0 or from 1, its letter from A, or its text."""
 
-_NUMBERED = re.compile(r"(choice|ending|option|answer|solution|sol)(?:_?(\d+)|[ _]([a-h]))", re.IGNORECASE)
+_NUMBERED = re.compile(r"(choice|ending|option|opt|op|answer|solution|sol)(?:[ _]?(\d+)|[ _]?([a-h]))", re.IGNORECASE)
+_WHOLE = re.compile(r"(\d+)\.0*")
+"""A whole number as pandas writes it beside missing ones."""
+
 _LISTS = ("choices", "endings", "options")
 _PROMPTS = ("prompt", "question", "sent1", "context", "premise", "ctx", "goal", "text", "sentence")
 _PASSAGES = ("context", "premise", "passage", "article", "paragraph", "story", "text")
@@ -98,7 +101,7 @@ def read_choice_cells(table: Table, columns: Columns, choices: Sequence[str]) ->
             prompt=cells[columns.first],
             stem=cells[columns.second] if columns.second else "",
             choices=texts if len(choices) > 1 else _read_list(texts[0], at_row(table.path, row.line)),
-            label=cells[columns.label].strip() if columns.label else None,
+            label=_WHOLE.sub(r"\1", cells[columns.label].strip()) if columns.label else None,
             id=cells[columns.id] if columns.id else str(row.line),
         )
 

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertkit.batch import IGNORE, Feature, Label
 from bertkit.contracts import Encoder, Objective, OutputArrays
@@ -22,6 +21,7 @@ from bertkit.task_files.labels import SEPARATORS, check_labels, fold_label, read
 from bertkit.task_types.base import AnswerColumns, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, BEST_SINGLE, most_frequent, predict_labels
 from bertkit.task_types.class_weights import balance_labels, check_weights, list_weights, parse_weights
+from bertkit.task_types.probabilities import sigmoid
 from bertkit.task_types.text_reader import TextExample, TextLabel
 from bertkit.task_types.text_task import (
     Prediction,
@@ -100,7 +100,7 @@ class MultiLabelTask(TextTask):
 
     def decode(self, example: TextExample, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> Prediction:
         """The labels that reach their thresholds, with the probability of each; logits of windows are averaged."""
-        scores = dict(zip(self.labels, _sigmoid(mean_output(outputs, "logits")).tolist(), strict=True))
+        scores = dict(zip(self.labels, sigmoid(mean_output(outputs, "logits")).tolist(), strict=True))
         return Prediction(self._reached(scores), scores, count_truncated(features))
 
     def calibrate(
@@ -163,9 +163,3 @@ class MultiLabelTask(TextTask):
 def _labels(answer: TextLabel | None) -> tuple[str, ...]:
     assert isinstance(answer, tuple | list)
     return tuple(answer)
-
-
-def _sigmoid(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    # Not scipy's expit, which differs in the last bit, so that predictions would change.
-    shares: NDArray[np.float64] = 0.5 * (1.0 + np.tanh(0.5 * logits))
-    return shares

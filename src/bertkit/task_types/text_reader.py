@@ -114,7 +114,8 @@ class TextReader(RowReader[TextExample]):
         """New input and the columns of its texts; quotes in a ``.tsv`` are read as in the task's own files."""
         encoding = self.files.encoding
         if self.reads_lines(path):
-            form = Format(names=("first", "second")) if self.pair else Format(kind="lines", names=("first",))
+            pairs = Format(names=("first", "second"), blanks=True)  # an answer for each line
+            form = pairs if self.pair else Format(kind="lines", names=("first",))
             return Table(path, form, encoding=encoding), Columns(first="first", second="second" if self.pair else None)
         keeps_quotes = any(split.form and not split.form.quotes for split in self.files.splits.values())
         table = Table(path, encoding=encoding)
