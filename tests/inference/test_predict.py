@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -59,6 +60,25 @@ def test_batches_that_run_beside_each_other_use_one_core_each(
     assert torch.get_num_threads() == 3
     alone = [predict(model, task, [each], tokenizer)[0] for each in examples] * 6
     torch.testing.assert_close(numbers(together), numbers(alone), rtol=0, atol=1e-5)
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_a_thread_that_begins_meanwhile_has_all_cores(
+    model: Model, task: TextClassificationTask, examples: list[TextExample], tokenizer: WordPiece
+) -> None:
+    """A web server starts threads whenever it likes, and PyTorch gives each the number that was set last."""
+    seen: list[int] = []
+
+    def begin_another(*_: object) -> None:
+        time.sleep(0.05)
+        other = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+        other.start()
+        other.join()
+
+    hook = model.encoder.register_forward_pre_hook(begin_another)
+    predict(model, task, examples * 6, tokenizer, batch_size=2)
+    hook.remove()
+    assert set(seen) == {3}
 
 
 def test_a_batch_has_fewer_features_where_each_has_many_rows(encoder: Bert) -> None:

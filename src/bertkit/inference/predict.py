@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, repeat
+from threading import Barrier
 from typing import TypeVar, cast
 
 import numpy as np
@@ -142,12 +143,24 @@ def _run_all(run: Callable[[Sequence[int]], None], batches: Sequence[Sequence[in
         for batch in batches:
             run(batch)
         return
-    try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            for _ in pool.map(run, batches):
-                pass
-    finally:
-        torch.set_num_threads(threads)  # PyTorch gives the number that was set last to threads that begin later
+    begun = Barrier(threads + 1)
+
+    def begin() -> None:
+        torch.get_num_threads()  # the first use in a thread sets the number that was set last: before, not after
+        torch.set_num_threads(1)
+        begun.wait()
+
+    with ThreadPoolExecutor(threads, initializer=begin) as pool:
+        try:
+            finished = pool.map(run, batches)
+            begun.wait()
+        except BaseException:  # Ctrl-C, or no memory for a thread: the others are not to wait for ever
+            begun.abort()
+            raise
+        # PyTorch gives the number that was set last to threads of the caller's program that begin from now on.
+        torch.set_num_threads(threads)
+        for _ in finished:
+            pass
 
 
 def _batches(
