@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from tests.tiny_runs import WORDS
 import bertkit
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.finetuning import run as finetuning
+from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult, read_results
 from bertkit.finetuning.train_seed import train_seed
 from bertkit.runs import read_metrics, read_run
+from bertkit.user_tables.guess import guess
 
 QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 33, "progress": "quiet"}
 
@@ -106,6 +109,18 @@ def test_changed_data_files_are_refused(model: Path, tmp_path: Path) -> None:
     table.write_text("review,label\n" + "".join(rows[::-1]))
     with pytest.raises(BertkitError, match=r"the data files of .*run have changed since it began"):
         finetune(table, model, tmp_path / "run")
+
+
+def test_a_folder_of_unlabelled_texts_is_hashed_with_all_that_is_below(
+    table: Path, model: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "texts" / "pos").mkdir(parents=True)
+    (tmp_path / "texts" / "pos" / "1.txt").write_text("the mill")
+    base = FinetuneRun(task=guess(table).task, model=model, output=tmp_path / "run", teacher=model)
+    run = replace(base, unlabelled=tmp_path / "texts")
+    before = finetuning._fingerprints_of_inputs(run)
+    (tmp_path / "texts" / "pos" / "1.txt").write_text("the river")
+    assert before["unlabelled"] != finetuning._fingerprints_of_inputs(run)["unlabelled"]
 
 
 @pytest.mark.usefixtures("no_pictures")

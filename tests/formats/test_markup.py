@@ -22,10 +22,12 @@ PATH = Path("page")
         ("A &amp; B &lt;p&gt; &#8217; caf&eacute;", "A & B <p> \u2019 café"),
         ("A.<pre>code</pre><table><tr><td>1</table><!-- c -->B", "A.B"),
         ("<p>unclosed <b>tags <i>everywhere", "unclosed tags everywhere"),
+        ("<form><h1>Head</h1><p>A.</p><select><option>x</select><button>Go</button></form>", "Head\n\nA."),
+        ("<table><tr><td>An essay.<td>Its end.</table>", "An essay.\n\nIts end."),
         ("a\0b", "ab"),
         ("", ""),
     ],
-    ids=["headings", "lists", "not text", "entities", "code", "unclosed", "nul", "empty"],
+    ids=["headings", "lists", "not text", "entities", "code", "unclosed", "form", "layout", "nul", "empty"],
 )
 def test_html_becomes_paragraphs(html: str, text: str) -> None:
     pytest.importorskip("selectolax", reason="reads HTML")
@@ -43,9 +45,10 @@ def test_html_becomes_paragraphs(html: str, text: str) -> None:
         ('See [the page](http://x.org "t") and `code`. ![alt](a.png)', "See the page and code."),
         ("A.\n\n<div>x</div>\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nB &amp; C.", "A.\n\nB & C."),
         ("> Quoted\n> text.", "Quoted text."),
+        ("One<br>two<br/>three H<sub>2</sub>O", "One two three H2O"),
         ("", ""),
     ],
-    ids=["headings", "yaml", "toml", "rules", "code", "links", "tables", "quote", "empty"],
+    ids=["headings", "yaml", "toml", "rules", "code", "links", "tables", "quote", "line breaks", "empty"],
 )
 def test_markdown_becomes_paragraphs(markdown: str, text: str) -> None:
     assert list(read_markdown(PATH, [markdown[:5], markdown[5:]])) == [text]

@@ -38,6 +38,7 @@ def read(*pages: str, size: int = 10**9) -> list[str]:
         ("'''Bold''' and ''italic'' [[b|link]]s, [[plain]].", "Bold and italic links, plain."),
         ('A.<ref name="x">Smith {{cite|a=b}}</ref> B.{{cite}} C.<!-- no -->', "A. B. C."),
         ("[[File:A.jpg|thumb|A [[b]] caption.]][[Datei:A.jpg|x]]A.[[Kategorie:K]][[de:A]]\n[[Category:K]]", "A."),
+        ("[[Bild:A.jpg|thumb|200px|A caption]]A [[:Kategorie:K]] and [[:en:B]].", "A Kategorie:K and en:B."),
         ('{| class="x"\n|-\n| cell\n|}\nA.', "A."),
         ("One.\n== History ==\nTwo.\n* first\n* second", "One.\n\nHistory\n\nTwo.\n\nfirst\n\nsecond"),
         ("[http://x.org more] and http://x.org H<sub>2</sub>O &amp; x&nbsp;y", "more and  H2O & x\xa0y"),
@@ -45,7 +46,18 @@ def read(*pages: str, size: int = 10**9) -> list[str]:
         ("__NOTOC__<nowiki>[[x]]</nowiki> <math>x^2</math>y", "[[x]] y"),
         ("{{unclosed [[also", "{{unclosed [[also"),
     ],
-    ids=["links", "footnotes", "files", "tables", "headings", "entities", "surrogates", "nowiki", "broken"],
+    ids=[
+        "links",
+        "footnotes",
+        "files",
+        "other names",
+        "tables",
+        "headings",
+        "entities",
+        "surrogates",
+        "nowiki",
+        "broken",
+    ],
 )
 def test_markup_is_removed(wiki_text: str, text: str) -> None:
     assert read(page(wiki_text)) == [text]

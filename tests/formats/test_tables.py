@@ -336,6 +336,14 @@ def test_marks_inside_the_first_text_are_no_delimiters(
     assert rows[0] == cells
 
 
+@pytest.mark.parametrize("header", ["0,1", ",0,1"])
+def test_the_numbers_that_pandas_writes_over_columns_are_names(tmp_path: Path, header: str) -> None:
+    index = "7," if header.startswith(",") else ""
+    (tmp_path / "t.csv").write_text(f"{header}\n{index}fine,1\n{index}bad,0\n")
+    table = Table(tmp_path / "t.csv")
+    assert [row.cells for row in table.rows("0", "1")] == [["fine", "1"], ["bad", "0"]]
+
+
 def test_commas_in_a_tsv_of_one_column_are_no_delimiters(tmp_path: Path) -> None:
     assert read(tmp_path / "a.tsv", b"sentence\nwell, yes\nno\n") == [("well, yes",), ("no",)]
     assert read(tmp_path / "b.tsv", b"text,label\nyes,1\nno,0\n") == [("yes", "1"), ("no", "0")]

@@ -27,8 +27,13 @@ def read(path: Path, content: bytes, on_bad_bytes: BadBytes = "error", log: Deco
 @pytest.mark.parametrize("size", [1, 5, 1 << 20])
 def test_a_document_is_a_conversion_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(compression, "_BLOCK", size)
-    content = record("Software: x\r\n", "warcinfo") + record("Menu\n한글 one.\nTwo.") + record("") + record("Three.")
-    assert read(tmp_path / "a.wet", content) == ["Menu\n\n한글 one.\n\nTwo.", "", "Three."]
+    content = (
+        record("Software: x\r\n", "warcinfo")
+        + record("Menu\n한글 one.\r\nTwo\u2028and more.")
+        + record("")
+        + record("Three.")
+    )
+    assert read(tmp_path / "a.wet", content) == ["Menu\n\n한글 one.\n\nTwo\u2028and more.", "", "Three."]
 
 
 @pytest.mark.parametrize(

@@ -45,11 +45,11 @@ def test_rows_of_a_workbook_are_those_of_its_cells(tmp_path: Path) -> None:
 def test_values_become_what_a_spreadsheet_writes_into_csv(tmp_path: Path) -> None:
     day = datetime.datetime(2026, 1, 31, 12, 30)
     table = Table(
-        save(tmp_path / "t.xlsx", [["a", "b", "c", "d"], [True, 3.0, None, day], [], ["x", None, None, None]])
+        save(tmp_path / "t.xlsx", [["a", "b", "c", "d"], [True, 3.0, None, day], [], ["x", None, None, day.date()]])
     )
     assert list(table.rows("a", "b", "c", "d")) == [
         Row(2, ["TRUE", "3", "", "2026-01-31 12:30:00"]),
-        Row(4, ["x", "", "", ""]),
+        Row(4, ["x", "", "", "2026-01-31"]),
     ]
 
 

@@ -54,6 +54,12 @@ def test_a_folder_is_written_and_replaced(tmp_path: Path) -> None:
     assert names(tmp_path) == ["model"]
 
 
+def test_what_a_killed_process_of_the_same_number_left_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / f".bertkit-tmp-{os.getpid()}-model").mkdir()
+    write_folder(tmp_path / "model", lambda folder: (folder / "a.txt").write_text("new"))
+    assert names(tmp_path) == ["model"]
+
+
 def test_a_failed_write_of_a_folder_keeps_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "model"
     write_folder(path, lambda folder: (folder / "a.txt").write_text("old"))

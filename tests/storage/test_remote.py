@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from bertkit.errors import BertkitError
+from bertkit.formats.compression import ByteStream
 from bertkit.storage.remote import RemotePath, to_path
 
 
@@ -38,6 +40,18 @@ def test_a_file_is_read(memory: Any, given: str | Path) -> None:
     assert pickle.loads(pickle.dumps(path)) == path
 
 
+def test_an_error_while_a_file_is_read_is_one_line(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class ConnectionLost(io.BytesIO):
+        """Packages have exceptions of their own, such as aiohttp's ClientPayloadError."""
+
+        def readinto(self, buffer: Any) -> int:
+            raise RuntimeError("the payload is not complete")
+
+    monkeypatch.setattr(type(memory), "open", lambda *given, **more: ConnectionLost())
+    with pytest.raises(BertkitError, match=r"b\.txt is damaged or cut off: the payload is not complete"):
+        list(ByteStream(to_path("memory://corpus/b.txt")))
+
+
 def test_folders_are_listed_without_hidden_files(memory: Any) -> None:
     folder = to_path("memory://corpus")
     assert isinstance(folder, RemotePath)
@@ -52,6 +66,7 @@ def test_other_paths_are_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     assert to_path("a.txt") == Path("a.txt")
     assert to_path(f"file://{tmp_path}/a.txt") == tmp_path / "a.txt"
+    assert to_path("file:///tmp/a%20b.txt") == Path("/tmp/a b.txt")
     assert to_path("C:/a.txt") == Path("C:/a.txt")
     with pytest.raises(BertkitError, match="s3:// names no file or folder: give the whole URL, such as s3://bucket"):
         to_path("s3://")

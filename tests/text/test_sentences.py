@@ -24,6 +24,7 @@ ENGLISH = [
     "see www.a.com. | Or ask a@b.org, v1.2.3 or file.txt for more.",
     "Été. | École. école. | Он ушёл. | Она осталась.",
     "Early life. | Aldous was born\nin Godalming. | A title | It was raining.".replace(" title | ", " title\n\n| "),
+    "Vale. | ¿Por qué? | ¡No! | Er ging. | „Ja.“",
     "One line.\r\n | \r\nAnother line.",
     "The cat sat. | It was a Sun. | Mar. 5 was cold. | Nos. 3 and 4 sank. | No. | Never.",
 ]

@@ -141,6 +141,11 @@ class TestAddedTokens:
         assert [larger.id_to_token(id) for id in tokens.ids] == ["[e1]", "fox", ",", "c++", "."]
         assert tokens.offsets == [(0, 4), (4, 7), (7, 8), (9, 12), (12, 13)]
 
+    def test_an_added_word_is_not_looked_for_inside_of_others(self, tokenizer: WordPiece) -> None:
+        larger = tokenizer.add_tokens(["e-mail"])
+        assert tokens_of(larger, "the e-mail, E-Mail.") == ["the", "e-mail", ",", "e-mail", "."]
+        assert tokens_of(larger, "tree-mailing") == tokens_of(tokenizer, "tree-mailing")
+
     def test_added_words_are_saved(self, tokenizer: WordPiece, tmp_path: Path) -> None:
         larger = tokenizer.add_tokens(["Vulpine", "[E1]"]).add_tokens(["C++", "canine"])
         larger.save(tmp_path / "saved")
@@ -162,6 +167,17 @@ def test_the_words_that_save_the_most_tokens_are_added() -> None:
     larger = train_more(texts, base, vocab_size=base.vocab_size + 2)
     assert larger.vocabulary == [*base.vocabulary, "riverman", "millman"]
     assert larger.encode("Riverman").ids == [base.vocab_size]
+
+
+def test_words_with_marks_are_words_of_letters() -> None:
+    base = train(["the mill"] * 9, vocab_size=60)
+    words = [
+        "\u0939\u093f\u0928\u094d\u0926\u0940",
+        "\u09ac\u09be\u0982\u09b2\u09be",
+    ]  # Hindi and Bengali, with vowel signs
+    larger = train_more([" ".join(words)], base, vocab_size=base.vocab_size + 2)
+    assert larger.vocab_size == base.vocab_size + 2
+    assert all(len(larger.encode(word).ids) == 1 for word in words)
 
 
 def test_there_must_be_a_word_to_add() -> None:

@@ -131,6 +131,11 @@ def test_a_byte_order_mark_and_windows_line_ends_are_ignored(tmp_path: Path) -> 
     assert WordPiece.load(tmp_path).vocabulary == VOCABULARY
 
 
+def test_a_token_may_be_white_space_of_another_script(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("\n".join([*VOCABULARY, "\u3000"]), encoding="utf-8")
+    assert WordPiece.load(tmp_path).vocabulary == [*VOCABULARY, "\u3000"]
+
+
 def test_a_vocabulary_without_mask_and_padding_splits_texts(tmp_path: Path) -> None:
     """It is refused where a mask is needed only; a saved copy does not name tokens that the vocabulary lacks."""
     (tmp_path / "vocab.txt").write_text("[UNK]\n[CLS]\n[SEP]\na\n##b\n", encoding="utf-8")
@@ -151,6 +156,7 @@ def test_a_vocabulary_without_mask_and_padding_splits_texts(tmp_path: Path) -> N
         ("[PAD]\n[UNK]\n[CLS]\n[MASK]\na\n", r"vocab.txt has no \[SEP\]; BERT needs"),
         ("[PAD]\n\n[UNK]\n", "line 2 is blank"),
         ("[PAD]\n[UNK]\n\n", "line 3 is blank"),
+        ("[PAD]\n \t\n[UNK]\n", "line 2 is blank"),
         ("", "line 1 is blank"),
         ("[PAD]\na\nb\na\n", 'line 4: "a" is already in line 2'),
         (b"[PAD]\n\xff\xfea\n", "not UTF-8 text: byte 6 is 0xff"),

@@ -63,7 +63,10 @@ def normalize_state_dict(spec: HuggingFaceSpec, tensors: Mapping[str, Tensor], s
             raise data_error(f"{source} holds {current} twice, once as {name}.")
         normalized[current] = _to_float32(tensor, f"{source}: {name}")
     for copy, original in _tied(spec).items():
-        if copy in normalized and torch.equal(normalized[copy], normalized.setdefault(original, normalized[copy])):
+        if copy not in normalized:
+            continue
+        normalized.setdefault(original, normalized[copy])  # a file may hold the copy alone
+        if torch.equal(normalized[copy], normalized[original]):
             del normalized[copy]
     return normalized
 

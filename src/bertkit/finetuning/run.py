@@ -127,7 +127,8 @@ def _fingerprints_of_inputs(run: FinetuneRun) -> dict[str, str]:
         for name, folder in folders.items()
     }
     if run.unlabelled is not None:
-        files["unlabelled"] = [Path(run.unlabelled)]
+        path = Path(run.unlabelled)
+        files["unlabelled"] = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
     return {name: fingerprint_of(sorted(each)) for name, each in files.items()}
 
 

@@ -16,6 +16,7 @@ from bertkit.optional import require
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
+    from selectolax.lexbor import LexborHTMLParser
 
 LONGEST_HTML = 1 << 24
 LONGEST_MARKDOWN = 1 << 22
@@ -23,27 +24,35 @@ LONGEST_MARKDOWN = 1 << 22
 
 _NOT_TEXT = [
     *("head", "script", "style", "noscript", "template", "svg", "iframe", "pre", "nav", "footer"),
-    *("button", "select", "textarea", "form", "table"),
+    *("button", "select", "textarea"),
 ]
+_TABLE = "table"
 _BLOCKS = (
     "address, article, aside, blockquote, br, dd, details, div, dl, dt, fieldset, figcaption, figure, h1, h2, h3, h4,"
-    " h5, h6, header, hr, li, main, ol, p, section, summary, ul"
+    " h5, h6, header, hr, li, main, ol, p, section, summary, td, th, ul"
 )
 _BREAK = "\0"
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n[\w\"'-]+[ \t]*[:=].*?\n\1[ \t]*(?:\n|\Z)", re.DOTALL)
 
 
 def read_html(path: Path, chunks: Iterable[str]) -> Iterator[str]:
-    """The text of a page, without scripts, code, tables, forms, navigation and footer."""
+    """The text of a page, without scripts, code, tables, controls of forms, navigation and footer.
+
+    A page that has no other text has that of its tables: old pages are laid out in one.
+    """
     lexbor = require("selectolax.lexbor", extra="importers", purpose=str(path))
-    # The parser reads NUL as U+FFFD, so that in the tree only what is inserted here is one.
-    page = lexbor.LexborHTMLParser(_whole(path, chunks, LONGEST_HTML))
-    page.strip_tags(_NOT_TEXT)
+    html = _whole(path, chunks, LONGEST_HTML)
+    text = _text_without(lexbor.LexborHTMLParser(html), [*_NOT_TEXT, _TABLE])
+    yield text or _text_without(lexbor.LexborHTMLParser(html), _NOT_TEXT)
+
+
+def _text_without(page: LexborHTMLParser, dropped: list[str]) -> str:
+    page.strip_tags(dropped)
     for block in page.css(_BLOCKS):
+        # The parser reads NUL as U+FFFD, so that in the tree only what is inserted here is one.
         block.insert_before(_BREAK)
         block.insert_after(_BREAK)
-    text = "" if page.body is None else page.body.text()
-    yield _join(text.split(_BREAK))
+    return _join(("" if page.body is None else page.body.text()).split(_BREAK))
 
 
 def read_markdown(path: Path, chunks: Iterable[str]) -> Iterator[str]:
@@ -66,7 +75,8 @@ def _paragraphs(tokens: Iterable[Token]) -> Iterator[str]:
 def _texts(tokens: Iterable[Token]) -> Iterator[str]:
     """The text of a paragraph. Code within a sentence is part of it; the description of an image is not."""
     for token in tokens:
-        if token.type in ("softbreak", "hardbreak"):
+        is_break = token.type == "html_inline" and token.content.lower().startswith("<br")
+        if token.type in ("softbreak", "hardbreak") or is_break:
             yield "\n"
         elif token.type in ("text", "code_inline"):
             yield token.content

@@ -25,6 +25,9 @@ _DROPPED_TAGS = {
     *("source", "code", "pre", "templatestyles"),
 }
 _FILES_AND_CATEGORIES = ("6", "14")
+_FILE = re.compile(r"[^:]+:.+\.(jpe?g|png|svg|gif|tiff?|webp|og[gv]|pdf|webm)", re.IGNORECASE)
+"""A file by its suffix: dumps name one prefix, such as Datei, and old pages have others, such as Bild."""
+
 _LANGUAGE_LINK = re.compile(r"[a-z]{2,3}(-[a-z]+)*:")
 _MAGIC_WORD = re.compile(r"__[A-Z]+__")
 _BLANK_LINES = re.compile(r"\s*\n\s*\n\s*")
@@ -130,9 +133,12 @@ def _texts(nodes: Any, code: Any, dropped_prefixes: set[str]) -> Iterator[str]:
             yield "\n\n"
         elif isinstance(node, nodes.Wikilink):
             title = str(node.title).strip()
-            if title.partition(":")[0].lower() not in dropped_prefixes and not _LANGUAGE_LINK.match(title):
-                shown = node.text if node.text is not None else node.title
-                yield from _texts(nodes, shown, dropped_prefixes)
+            if _is_dropped(title, dropped_prefixes):
+                continue
+            if node.text is not None:
+                yield from _texts(nodes, node.text, dropped_prefixes)
+            else:  # [[:en:Dog]] is shown without its first colon
+                yield "".join(_texts(nodes, node.title, dropped_prefixes)).removeprefix(":")
         elif isinstance(node, nodes.ExternalLink):
             if node.title is not None:
                 yield from _texts(nodes, node.title, dropped_prefixes)
@@ -140,6 +146,13 @@ def _texts(nodes: Any, code: Any, dropped_prefixes: set[str]) -> Iterator[str]:
             yield html.unescape(str(node))  # as HTML has it: half a character, &#xD800;, is U+FFFD
         elif isinstance(node, nodes.Tag):
             yield from _texts_of_tag(nodes, node, dropped_prefixes)
+
+
+def _is_dropped(title: str, dropped_prefixes: set[str]) -> bool:
+    """Whether a link is a picture, a category, or a link to another language, which has no text in the page."""
+    if title.partition(":")[0].lower() in dropped_prefixes:
+        return True
+    return bool(_FILE.fullmatch(title) or _LANGUAGE_LINK.match(title))
 
 
 def _texts_of_tag(nodes: Any, tag: Any, dropped_prefixes: set[str]) -> Iterator[str]:

@@ -304,8 +304,15 @@ def _number_nameless(first: Sequence[str], others: Sequence[Sequence[str]]) -> t
     recurs = [recurring for _, recurring in names]
     # Two usual names outweigh a third that recurs: in a table of words POS is both a column and a part of speech.
     usual = sum(name in _USUAL_NAMES and not recurring for name, recurring in names)
+    if _is_numbering([cell.strip() for cell in first if cell.strip()]):
+        return ()
     is_data = any(map(_is_number, first)) or (any(recurs) and not all(recurs) and usual < 2)
     return tuple(str(place + 1) for place in range(len(first))) if is_data else ()
+
+
+def _is_numbering(cells: Sequence[str]) -> bool:
+    """Whether cells are 0, 1, 2 and so on, which pandas writes over columns that have no names."""
+    return len(cells) > 1 and list(cells) == [str(place) for place in range(len(cells))]
 
 
 def _is_number(cell: str) -> bool:

@@ -31,7 +31,7 @@ def read_wet(stream: ByteStream, on_bad_bytes: BadBytes, log: DecodingLog) -> It
             held += block
         if kind == "conversion":
             text = decode_value(place, bytes(held[begin : begin + length]), on_bad_bytes, log)
-            yield "\n\n".join(text.splitlines())
+            yield "\n\n".join(line.removesuffix("\r") for line in text.split("\n"))
         del held[: begin + length]
 
 

@@ -7,6 +7,7 @@ import io
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, time
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -92,4 +93,6 @@ def _cell(value: object, unescape: Callable[[str], str]) -> str:
         return "TRUE" if value else "FALSE"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
+    if isinstance(value, datetime) and value.time() == time():
+        return value.date().isoformat()  # a day, which Excel counts as its first moment
     return unescape(value) if isinstance(value, str) else str(value)

@@ -181,6 +181,8 @@ def explain_writing(path: Path) -> Iterator[None]:
 def _temporary_sibling(path: Path) -> Iterator[Path]:
     """A temporary name beside ``path``; a file or folder that has it at the end is deleted."""
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{path.name}")
+    with suppress(OSError):
+        _delete(temporary)  # of a process that was killed: in a container each has the same number
     try:
         yield temporary
     finally:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any
+from urllib.parse import unquote
 
 from bertkit.errors import data_error, usage_error
 from bertkit.optional import require
@@ -20,6 +21,38 @@ _URL = re.compile(r"([a-z][a-z0-9+]+):/+(.+)", re.DOTALL)
 """One slash is enough: ``Path("s3://bucket")`` has lost the other."""
 
 _SCHEME_ALONE = re.compile(r"[a-z][a-z0-9+]+:/+")
+
+
+class _Reader(io.RawIOBase):
+    """A file of fsspec whose errors while it is read are OSErrors: packages raise exceptions of their own."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return bool(self._file.seekable())
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            return int(self._file.readinto(buffer))
+        except OSError:
+            raise
+        except Exception as error:
+            raise OSError(str(error) or type(error).__name__) from error
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
 
 
 class _RemoteFile(io.BufferedReader):
@@ -42,7 +75,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]
     def open(self, mode: str = "rb", *args: Any, **kwargs: Any) -> Any:
         """The bytes of the file."""
         with self._explained() as files:
-            return _RemoteFile(files.open(str(self), mode))
+            return _RemoteFile(_Reader(files.open(str(self), mode)))
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """The size of the file; everything else is 0."""
@@ -123,5 +156,5 @@ def to_path(given: str | PurePath) -> Path:
     if found is None or Path(given).exists():
         return Path(given)
     if found[1] == "file":
-        return Path(f"/{found[2]}")
+        return Path(f"/{unquote(found[2])}")
     return RemotePath(str(given))

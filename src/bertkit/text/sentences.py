@@ -19,7 +19,7 @@ LONGEST = 2000
 # Every alternative begins after one character of a fixed set, which the regex engine finds at full speed. Repetitions
 # are possessive and start at their first character only: otherwise a million full stops would take 10^12 steps.
 _CLOSING = r"""["'”’»)\]」』》〉_*]*+"""
-_OPENING = r"""(?:[–—-]++\s*+)?+["'“‘«(\[「『《〈_*]*+"""
+_OPENING = r"""(?:[–—-]++\s*+)?+["'“„‘‚«‹(\[「『《〈¿¡_*]*+"""
 _END = re.compile(
     rf"""
     [.!?…。！？\n]

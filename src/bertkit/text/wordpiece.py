@@ -25,6 +25,7 @@ from tokenizers import AddedToken, Tokenizer
 from bertkit.errors import data_error, usage_error
 from bertkit.text.added_tokens import AddedTokens
 from bertkit.text.base import BaseTokenizer, replace_surrogates
+from bertkit.text.marks import remove_marks
 from bertkit.text.normalization import (
     CONTINUATION_PREFIX,
     LONGEST_WORD,
@@ -111,7 +112,14 @@ class WordPiece(BaseTokenizer):
         added = {token: self.vocab_size + number for number, token in enumerate(new)}
         description["model"]["vocab"] = {**self._ids, **added}
         backend = Tokenizer.from_str(json.dumps(description))
-        backend.add_tokens([AddedToken(token, normalized=True) for token, parts in new.items() if len(parts) > 1])
+        backend.add_tokens(
+            [
+                # A word that begins and ends with letters or digits is not looked for inside of others: tree-mailing.
+                AddedToken(token, normalized=True, single_word=token[0].isalnum() and token[-1].isalnum())
+                for token, parts in new.items()
+                if len(parts) > 1
+            ]
+        )
         return WordPiece(backend, self._specials, added=self._added)
 
 
@@ -130,7 +138,7 @@ def train_more(texts: Iterable[str], base: WordPiece, *, vocab_size: int) -> Wor
     saved = {
         word: counts[word] * (len(word) if base.unk_id in ids else len(ids) - 1)
         for word, ids in zip(counts, base.encode_ids_batch(list(counts)), strict=True)
-        if word.isalpha() and (len(ids) > 1 or base.unk_id in ids)
+        if remove_marks(word).isalpha() and (len(ids) > 1 or base.unk_id in ids)
     }
     if not saved:
         raise data_error("there is no word to add: --from has a subword for every word of these files.")

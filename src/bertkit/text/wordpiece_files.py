@@ -117,7 +117,7 @@ def _read_lines(file: Path) -> dict[str, int]:
         raise data_error(f"{file} cannot be read: {error.strerror}.") from error
     vocabulary: dict[str, int] = {}
     for id, line in enumerate(lines):
-        token = line.strip()
+        token = line.strip() or line.strip(" \t")  # U+3000 and others are white space, and may be tokens
         if not token:
             raise data_error(f"{file}, line {id + 1:,} is blank; every line of a vocabulary must be a token.")
         if token in vocabulary:
