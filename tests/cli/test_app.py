@@ -134,6 +134,7 @@ def test_wrong_usage_and_a_wrong_path_do_not_wait_for_torch() -> None:
             "--set: task.max_length is 2; it must be from 3 to",
         ),
         ("finetune glue:sst2 -o {home}/x", 2, "finetune needs --model MODEL, run folder, Hugging Face folder"),
+        ("finetune a.csv --mdel {home}/run -o {home}/x", 2, "unknown option: --mdel. Did you mean --model?"),
         ("finetune", 2, "finetune needs TASK, a task's name such as glue:sst2"),
         ("evaluate {home}/tuned --data {home}/no.csv", 2, "no file or folder at {home}/no.csv."),
         ("evaluate {home}/run", 2, "{home}/run/model is not fine-tuned for a task."),

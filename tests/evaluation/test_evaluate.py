@@ -141,6 +141,7 @@ def test_a_file_of_the_training_is_noted(run: Path, table: Path, tmp_path: Path)
     pipeline = load(run)
     found = evaluate_model(pipeline, read_split(pipeline.task, table, "test"), tmp_path / "out", QUIET)
     assert f"{table.name} was read in the training: the score says nothing about new texts" in found.warnings
+    assert found.verdict == "", "the bag of words has read these texts, too"
 
 
 def test_a_file_of_the_training_of_any_model_of_an_ensemble_is_noted(run: Path, table: Path, tmp_path: Path) -> None:

@@ -207,7 +207,9 @@ def test_rows_that_are_left_out_or_unusual_are_counted(here: Path) -> None:
         'every example of dev has the label "good": there is nothing to learn',
         '1 id of dev occurs more than once (the first is "1"); every row counts',
         "2 of 3 dev examples have a text that is also in train, so the scores are too high",
-        "1 text of train occurs with different labels",
+        '1 text of train occurs with different labels (the first is "film number 3")',
+        "1 row of train repeats the text and the label of another",
+        "dev has no example of bad: how well it is recognised is not measured",
     ]
     assert (len(task.examples("train")), len(task.examples("dev"))) == (33, 3), "nothing else is dropped"
 

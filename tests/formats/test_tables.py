@@ -344,6 +344,20 @@ def test_the_numbers_that_pandas_writes_over_columns_are_names(tmp_path: Path, h
     assert [row.cells for row in table.rows("0", "1")] == [["fine", "1"], ["bad", "0"]]
 
 
+def test_the_index_that_pandas_writes_without_a_name_is_an_index(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(",text,label\n7,fine,a\n3,bad,b\n")
+    assert Table(tmp_path / "t.csv").columns == ("index", "text", "label")
+    (tmp_path / "e.csv").write_text(",text,label\n,fine,a\n,bad,b\n")
+    assert Table(tmp_path / "e.csv").columns == ("", "text", "label"), "an empty column"
+
+
+@pytest.mark.parametrize(("name", "text"), [("t.json", "{}"), ("t.json", "[{}]"), ("t.jsonl", "{}\n{}\n")])
+def test_records_without_fields_are_no_table(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(BertkitError, match="has records without fields"):
+        Table(tmp_path / name)
+
+
 def test_commas_in_a_tsv_of_one_column_are_no_delimiters(tmp_path: Path) -> None:
     assert read(tmp_path / "a.tsv", b"sentence\nwell, yes\nno\n") == [("well, yes",), ("no",)]
     assert read(tmp_path / "b.tsv", b"text,label\nyes,1\nno,0\n") == [("yes", "1"), ("no", "0")]

@@ -26,6 +26,6 @@ def test_ill_formed_tags_and_unreadable_words_are_counted(task: TaggingTask, tmp
     rows = "a B-PER\nb I-PER\nc O\nd I-PER\n\u200b O\n"
     (tmp_path / "eng.train").write_text(rows, encoding="utf-8")
     notes = " ".join(task.reader.notes())
-    assert "1 tags of train are ill-formed" in notes
-    assert "1 words of train have no character" in notes
+    assert "1 tag of train is ill-formed" in notes
+    assert "1 word of train has no character" in notes
     assert "of dev" not in notes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bertkit
-from bertkit.cli.output import show_json, show_table
+from bertkit.cli.output import show_json, show_lines, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import count_of
 from bertkit.options.inference import FillOptions, PredictOptions
@@ -15,7 +15,9 @@ def fill(options: FillOptions, *, json: bool) -> None:
     if json:
         show_json(masks)
         return
-    for fillings in masks:
+    for number, fillings in enumerate(masks, start=1):
+        if len(masks) > 1:
+            show_lines([f"mask {number}"])
         show_table(("guess", "probability"), [(each.word, each.probability) for each in fillings])
 
 

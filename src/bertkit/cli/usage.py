@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from cyclopts import CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
 
 from bertkit.config import SYNONYMS
-from bertkit.errors import BertkitError, usage_error
+from bertkit.errors import BertkitError, did_you_mean, usage_error
 from bertkit.options.command import spell_option
 from bertkit.options.description import Option, list_options
 from bertkit.options.help import EXAMPLES
@@ -29,6 +29,8 @@ def explain_usage(error: CycloptsError) -> BertkitError:
         case UnusedCliTokensError():
             return usage_error(f'unexpected argument "{(error.unused_tokens or [""])[0]}".')
         case MissingArgumentError() if option := _find(options, error):
+            if near := _misspelled(option, error, options):
+                return usage_error(f"unknown option: {near}. Did you mean {spell_option(option.name)}?")
             was_typed = error.keyword is not None or bool(error.argument and error.argument.tokens)
             return usage_error(explain_missing(verb, option, was_typed=was_typed))
         case UnknownOptionError() if near := _known_elsewhere(error, options):
@@ -41,6 +43,13 @@ def _find(options: Sequence[Option], error: MissingArgumentError) -> Option | No
     """The option that lacks a value."""
     names = error.argument.names if error.argument else ()
     return next((each for each in options if {spell_option(each.name), each.name.upper()} & set(names)), None)
+
+
+def _misspelled(option: Option, error: MissingArgumentError, options: Sequence[Option]) -> str:
+    """What was typed and is no option, but spelled like this one; empty if there is nothing."""
+    known = {spell_option(each.name) for each in options}
+    typed = [word.partition("=")[0] for word in error.root_input_tokens or () if word.startswith("--")]
+    return next((each for each in typed if each not in known and did_you_mean(each, [spell_option(option.name)])), "")
 
 
 def explain_missing(verb: str, option: Option, *, was_typed: bool = False) -> str:

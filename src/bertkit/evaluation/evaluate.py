@@ -159,11 +159,13 @@ def _judge(
     if baseline:
         found = find_alternatives(model.folder, model.task, task, labelled.split, examples)
     run = read_finished_run(model.folder)
+    seen = caution_about_training_data(model, labelled)
+    judged = verdict(task.metric, evaluation[task.metric], found.baselines) or found.why_none
     return replace(
         evaluation,
         precision=model.precision,
         baselines=list(found.baselines),
-        verdict=verdict(task.metric, evaluation[task.metric], found.baselines) or found.why_none,
+        verdict="" if seen and labelled.file is not None else judged,  # the baselines have read these examples, too
         warnings=[
             *caution_about_answers(
                 [each.label for each in examples],
@@ -174,7 +176,7 @@ def _judge(
             *caution_about_thresholds(model.task, [each.label for each in examples], labelled.split),
             *caution_about_zero(evaluation[task.metric], task.metric, labelled.split),
             *caution_about_size(len(examples), task.metric, labelled.split),
-            *caution_about_training_data(model, labelled),
+            *seen,
             *(caution_about_epochs(run.seeds, run.metric) if run else []),
         ],
     )

@@ -304,15 +304,15 @@ def _number_nameless(first: Sequence[str], others: Sequence[Sequence[str]]) -> t
     recurs = [recurring for _, recurring in names]
     # Two usual names outweigh a third that recurs: in a table of words POS is both a column and a part of speech.
     usual = sum(name in _USUAL_NAMES and not recurring for name, recurring in names)
-    if _is_numbering([cell.strip() for cell in first if cell.strip()]):
-        return ()
+    filled = [cell.strip() for cell in first if cell.strip()]
+    if len(filled) > 1 and filled == [str(place) for place in range(len(filled))]:
+        return ()  # pandas writes 0, 1 and so on over columns that have no names
     is_data = any(map(_is_number, first)) or (any(recurs) and not all(recurs) and usual < 2)
     return tuple(str(place + 1) for place in range(len(first))) if is_data else ()
 
 
-def _is_numbering(cells: Sequence[str]) -> bool:
-    """Whether cells are 0, 1, 2 and so on, which pandas writes over columns that have no names."""
-    return len(cells) > 1 and list(cells) == [str(place) for place in range(len(cells))]
+_INDEX = "index"
+"""The first column, where it has values and no name: pandas writes the index of a table so."""
 
 
 def _is_number(cell: str) -> bool:
@@ -335,12 +335,16 @@ def _read_names(path: Path, lines: Lines, form: Format) -> tuple[str, ...]:
             raise data_error(f"{path} is empty.")
         if len(found) == 1:
             refuse_nested_rows(path, found[0])
+        if not any(found):
+            raise data_error(f"{path} has records without fields.")
         return tuple(dict.fromkeys(name for record in found for name in record))
-    first = next(_split_rows(path, lines.peek(), form), None)
-    if first is None:
+    first, *others = [row.cells for row in islice(_split_rows(path, lines.peek(), form), 2)] or [()]
+    if not first:
         raise data_error(f"{path} is empty.")
-    names = tuple(cell.strip() for cell in first.cells)
+    names = tuple(cell.strip() for cell in first)
     check_names(path, [name for name in names if name])
+    if _INDEX not in names and names[0] == "" and "".join(names) and any(cells[0].strip() for cells in others):
+        return (_INDEX, *names[1:])
     return names
 
 

@@ -9,10 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from textwrap import shorten
 from typing import Protocol, TypeVar, runtime_checkable
 
 from bertkit.contracts import Example
-from bertkit.errors import count_of, verb_of
+from bertkit.errors import count_of, list_names, verb_of
+
+_MOST_SHOWN = 60
+"""Characters of a text in a message."""
 
 
 @runtime_checkable
@@ -113,7 +117,7 @@ def describe_repeated_ids(split: str, rows: Iterable[tuple[str, object]]) -> lis
 
 
 def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list[str]:
-    """A sentence if dev has texts of train, and one if a text of train has different labels."""
+    """Sentences about rows of train that repeat another, texts with different labels, and what dev shares or lacks."""
     notes = []
     labels: dict[str, set[object]] = {}
     for example in train:
@@ -123,8 +127,26 @@ def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list
         notes.append(
             f"{shared:,} of {len(dev):,} dev examples have a text that is also in train, so the scores are too high"
         )
-    contradictions = sum(len(each) > 1 for each in labels.values())
+    contradictions = {key for key, each in labels.items() if len(each) > 1}
     if contradictions:
-        occur = verb_of(contradictions, "occurs", "occur")
-        notes.append(f"{count_of(contradictions, 'text')} of train {occur} with different labels")
+        first = next(example.first for example in train if text_key(example) in contradictions)
+        occur = f"{verb_of(len(contradictions), 'occurs', 'occur')} with different labels"
+        shown = shorten(first, _MOST_SHOWN, placeholder="...")
+        notes.append(f'{count_of(len(contradictions), "text")} of train {occur} (the first is "{shown}")')
+    return notes + _describe_classes(train, dev)
+
+
+def _describe_classes(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list[str]:
+    """A sentence about rows of train that repeat another, and one about classes that dev lacks."""
+    notes = []
+    rows = [(text_key(example), example.label) for example in train if isinstance(example.label, str)]
+    repeated = len(rows) - len(set(rows))
+    if repeated:
+        repeat = verb_of(repeated, "repeats", "repeat")
+        notes.append(f"{count_of(repeated, 'row')} of train {repeat} the text and the label of another")
+    of_dev = {example.label for example in dev}
+    missing = list(dict.fromkeys(label for _, label in rows if label not in of_dev)) if dev else []
+    if missing:
+        measured = f"how well {verb_of(len(missing), 'it is', 'they are')} recognised is not measured"
+        notes.append(f"dev has no example of {list_names(missing)}: {measured}")
     return notes

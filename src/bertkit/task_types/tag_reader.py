@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import ClassVar
 
-from bertkit.errors import data_error, did_you_mean
+from bertkit.errors import count_of, data_error, did_you_mean, verb_of
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_row, open_lines
 from bertkit.formats.tables import Table
@@ -118,9 +118,13 @@ class TagReader(Reader[TagExample]):
         sentences = [sentence for path in paths for sentence in read_sentences(path)]
         notes = []
         if ill_formed := count_ill_formed(sentences):
-            notes.append(f"{ill_formed:,} tags of {split} are ill-formed, and are read as conlleval reads them")
+            are = verb_of(ill_formed, "is", "are")
+            notes.append(f"{count_of(ill_formed, 'tag')} of {split} {are} ill-formed, and read as conlleval reads them")
         if unread := sum(not _is_readable(word) for sentence in sentences for word in sentence.words):
-            notes.append(f"{unread:,} words of {split} have no character that tokenizers keep; they are predicted as O")
+            have = verb_of(unread, "has", "have")
+            notes.append(
+                f"{count_of(unread, 'word')} of {split} {have} no character that tokenizers keep: predicted as O"
+            )
         return notes
 
     def _read(self, path: Path, *, tagged: bool) -> Iterator[TagExample]:
