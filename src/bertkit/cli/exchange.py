@@ -7,6 +7,7 @@ from pathlib import Path
 import bertkit
 from bertkit.cli.output import show_json, show_lines
 from bertkit.cli.verbosity import Verbosity
+from bertkit.escaping import to_json
 from bertkit.options.exchange import ExportOptions, ImportOptions
 
 
@@ -33,10 +34,14 @@ def _write_loading(folder: Path, library: str, *, has_heads: bool) -> str:
     from bertkit.storage.atomic import read_json
 
     if library == "onnx":
-        file = str(folder / FILE)
-        return f"import onnxruntime; print(*onnxruntime.InferenceSession({file!r}).get_outputs())"
+        return f"import onnxruntime; print(*onnxruntime.InferenceSession({_quote(folder / FILE)}).get_outputs())"
     if library == "sentence-transformers":
         kind = "CrossEncoder" if has_heads else "SentenceTransformer"
-        return f"import sentence_transformers; print(sentence_transformers.{kind}({str(folder)!r}))"
+        return f"import sentence_transformers; print(sentence_transformers.{kind}({_quote(folder)}))"
     (architecture,) = read_json(folder / "config.json")["architectures"]
-    return f"import transformers; print(transformers.{architecture}.from_pretrained({str(folder)!r}))"
+    return f"import transformers; print(transformers.{architecture}.from_pretrained({_quote(folder)}))"
+
+
+def _quote(path: Path) -> str:
+    """A path as Python spells it, in the quotes that a shell needs no escape for."""
+    return to_json(str(path))
