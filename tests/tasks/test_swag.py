@@ -41,6 +41,6 @@ def test_real_files_in_swags_columns(data_folder: Path, tokenizer: Tokenizer) ->
     found = guess(data_folder / "swag/codah-train.csv")
     assert found.sentence == (
         "prompt = sent1, beginning of the choices = sent2, choices = ending0 to ending3 (4 each), "
-        "label = label (the number of the right one, counted from 0), id = fold-ind; not read: video-id, "
+        "label = label (the number of the right one, counted from 0), id = fold-ind; not read: index, video-id, "
         "startphrase, gold-source"
     )

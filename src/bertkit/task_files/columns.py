@@ -32,8 +32,8 @@ _PAIR_NAMES = (
 _MACHINE_MADE = re.compile(
     r"\d{4}-\d\d-\d\d([T ].*)?|https?://\S+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 )
-ID_NAMES = ("id", "idx", "index", "uid", "guid", "fold-ind")
-"""Names of columns of ids, in lower case."""
+ID_NAMES = ("id", "idx", "uid", "guid", "fold-ind", "index")
+"""Names of columns of ids, in lower case, the likeliest first; the last may be the index that pandas writes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +206,7 @@ def label_by_name(columns: Iterable[str]) -> str | None:
 
 def find_id(names: Iterable[str]) -> str | None:
     """The column with a name that ids have; None without one."""
-    return next((name for name in names if name.casefold() in ID_NAMES), None)
+    return first_named(ID_NAMES, names)
 
 
 def _labels_by_content(table: Table, profiles: Sequence[_Profile], rows: int) -> tuple[str, ...]:
