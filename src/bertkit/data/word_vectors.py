@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from bertkit.data.shards import Corpus
 from bertkit.errors import data_error
+from bertkit.formats.cells import is_number
 from bertkit.formats.lines import Lines
 from bertkit.optional import require
 from bertkit.storage.atomic import write_file
@@ -57,7 +58,7 @@ def read_vectors(path: Path, words: Sequence[str]) -> WordVectors:
         if not width or not word:
             problem = f"has {len(fields) - 1} numbers, the first line {width}" if width else "has no numbers"
             raise data_error(f"{path}, line {number:,}: {problem}. A line must be a word and its vector, with spaces.")
-        if " " in word and fields[0] in wanted and all(map(_is_number, word.split(" ")[1:])):
+        if " " in word and fields[0] in wanted and all(map(is_number, word.split(" ")[1:])):
             problem = f"has {len(fields) - 1} numbers, and vectors have {width}"
             raise data_error(f"{path}, line {number:,}: {problem}. A line must be a word and its vector, with spaces.")
         if word in wanted and word not in known:
@@ -116,14 +117,6 @@ def _fill(known: Mapping[str, NDArray[np.float32]], words: Sequence[str], width:
     table[found] = sample
     table[0] = 0.0
     return WordVectors(table, found)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _read_numbers(fields: Sequence[str], path: Path, line: int) -> NDArray[np.float32]:

@@ -51,3 +51,12 @@ def _is_missing(value: object) -> bool:
         return bool(value != value)
     except TypeError:
         return True
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell reads as a number in Python: ``1``, ``-2.5``, ``1e-3``, ``nan``."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

@@ -25,7 +25,7 @@ from bertkit.formats.arrow import (
     parquet_names,
     parquet_rows,
 )
-from bertkit.formats.cells import Structure, spell_cell, to_json
+from bertkit.formats.cells import Structure, is_number, spell_cell, to_json
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.json_records import Record, json_records, list_nested, read_field, refuse_nested_rows
 from bertkit.formats.lines import Lines, at_line, at_row
@@ -307,20 +307,12 @@ def _number_nameless(first: Sequence[str], others: Sequence[Sequence[str]]) -> t
     filled = [cell.strip() for cell in first if cell.strip()]
     if len(filled) > 1 and filled == [str(place) for place in range(len(filled))]:
         return ()  # pandas writes 0, 1 and so on over columns that have no names
-    is_data = any(map(_is_number, first)) or (any(recurs) and not all(recurs) and usual < 2)
+    is_data = any(map(is_number, first)) or (any(recurs) and not all(recurs) and usual < 2)
     return tuple(str(place + 1) for place in range(len(first))) if is_data else ()
 
 
 _INDEX = "index"
 """The first column, where it has values and no name: pandas writes the index of a table so."""
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _read_names(path: Path, lines: Lines, form: Format) -> tuple[str, ...]:
