@@ -30,7 +30,7 @@ from bertkit.machine.precision import MEASURED, choose_precision, reason_for_rec
 from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder, differing_settings, read_run
-from bertkit.storage.checksums import fingerprint_of
+from bertkit.storage.checksums import fingerprint_of, sha256_of
 from bertkit.task_types import FileTask
 
 
@@ -126,10 +126,10 @@ def _fingerprints_of_inputs(run: FinetuneRun) -> dict[str, str]:
         name: [each for each in folder.iterdir() if each.suffix != ".md" and each.name[0] != "."]
         for name, folder in folders.items()
     }
+    hashes = {name: fingerprint_of(sorted(each)) for name, each in files.items()}
     if run.unlabelled is not None:
-        path = Path(run.unlabelled)
-        files["unlabelled"] = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
-    return {name: fingerprint_of(sorted(each)) for name, each in files.items()}
+        hashes["unlabelled"] = fingerprint_of([], sha256_of(Path(run.unlabelled)))
+    return hashes
 
 
 def _fingerprints(task: FileTask) -> dict[str, list[dict[str, str | int]]]:

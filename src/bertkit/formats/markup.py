@@ -26,7 +26,6 @@ _NOT_TEXT = [
     *("head", "script", "style", "noscript", "template", "svg", "iframe", "pre", "nav", "footer"),
     *("button", "select", "textarea"),
 ]
-_TABLE = "table"
 _BLOCKS = (
     "address, article, aside, blockquote, br, dd, details, div, dl, dt, fieldset, figcaption, figure, h1, h2, h3, h4,"
     " h5, h6, header, hr, li, main, ol, p, section, summary, td, th, ul"
@@ -42,7 +41,7 @@ def read_html(path: Path, chunks: Iterable[str]) -> Iterator[str]:
     """
     lexbor = require("selectolax.lexbor", extra="importers", purpose=str(path))
     html = _whole(path, chunks, LONGEST_HTML)
-    text = _text_without(lexbor.LexborHTMLParser(html), [*_NOT_TEXT, _TABLE])
+    text = _text_without(lexbor.LexborHTMLParser(html), [*_NOT_TEXT, "table"])
     yield text or _text_without(lexbor.LexborHTMLParser(html), _NOT_TEXT)
 
 

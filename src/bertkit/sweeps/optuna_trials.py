@@ -57,13 +57,10 @@ class Journal:
         with explain_writing(self._path):
             if self._path.exists():
                 truncate_log(self._path)  # a line that another process could not finish would swallow the next
-            self._append(logs)
-
-    def _append(self, logs: list[dict[str, Any]]) -> None:
-        with open_log(self._path) as file:
-            file.writelines(map(format_record, logs))
-            file.flush()
-            os.fsync(file.fileno())
+            with open_log(self._path) as file:
+                file.writelines(map(format_record, logs))
+                file.flush()
+                os.fsync(file.fileno())
 
 
 class Trials:

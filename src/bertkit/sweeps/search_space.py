@@ -164,7 +164,10 @@ def _read_axis(name: str, values: Sequence[str]) -> Axis:
 
 def fit_ranges(axes: Sequence[Axis], base: FinetuneRun) -> tuple[Axis, ...]:
     """The axes of settings of ``base``: between whole ends all numbers are sampled if the setting takes others too."""
-    return tuple(_with_float_ends(axis) if _takes_fractions(axis, base) else axis for axis in axes)
+    return tuple(
+        replace(axis, low=float(axis.low), high=float(axis.high)) if _takes_fractions(axis, base) else axis
+        for axis in axes
+    )
 
 
 def _takes_fractions(axis: Axis, base: FinetuneRun) -> bool:
@@ -175,10 +178,6 @@ def _takes_fractions(axis: Axis, base: FinetuneRun) -> bool:
     except BertkitError:
         return False
     return True
-
-
-def _with_float_ends(axis: Axis) -> Axis:
-    return replace(axis, low=float(axis.low), high=float(axis.high))
 
 
 def _read_range(name: str, text: str) -> Axis:

@@ -120,8 +120,9 @@ def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list
     """Sentences about rows of train that repeat another, texts with different labels, and what dev shares or lacks."""
     notes = []
     labels: dict[str, set[object]] = {}
-    for example in train:
-        labels.setdefault(text_key(example), set()).add(example.label)
+    keys = list(map(text_key, train))
+    for key, example in zip(keys, train, strict=True):
+        labels.setdefault(key, set()).add(example.label)
     shared = sum(text_key(example) in labels for example in dev)
     if shared:
         notes.append(
@@ -129,17 +130,19 @@ def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list
         )
     contradictions = {key for key, each in labels.items() if len(each) > 1}
     if contradictions:
-        first = next(example.first for example in train if text_key(example) in contradictions)
+        first = next(example.first for key, example in zip(keys, train, strict=True) if key in contradictions)
         occur = f"{verb_of(len(contradictions), 'occurs', 'occur')} with different labels"
         shown = shorten(first, _MOST_SHOWN, placeholder="...")
         notes.append(f'{count_of(len(contradictions), "text")} of train {occur} (the first is "{shown}")')
-    return notes + _describe_classes(train, dev)
+    answers = zip(keys, (example.label for example in train), strict=True)
+    rows = [(key, label) for key, label in answers if isinstance(label, str)]
+    return notes + _describe_classes(rows, dev)
 
 
-def _describe_classes(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list[str]:
-    """A sentence about rows of train that repeat another, and one about classes that dev lacks."""
+def _describe_classes(rows: Sequence[tuple[str, str]], dev: Sequence[Labelled]) -> list[str]:
+    """A sentence about ``rows`` of train, each the key of a text and its class, that repeat another, and one about
+    classes that dev lacks."""
     notes = []
-    rows = [(text_key(example), example.label) for example in train if isinstance(example.label, str)]
     repeated = len(rows) - len(set(rows))
     if repeated:
         repeat = verb_of(repeated, "repeats", "repeat")
