@@ -8,13 +8,14 @@ from pathlib import Path
 
 from bertkit.api.paths import optional_path
 from bertkit.api.verb import verb
-from bertkit.checkpoint.hub import download, is_hub_id
+from bertkit.checkpoint.hub import download
 from bertkit.checkpoint.model_folder import CONFIG, ModelFolder, check_model_output
 from bertkit.errors import usage_error
 from bertkit.evaluation.onnx_export import export_onnx
 from bertkit.inference.conversion import Conversion, convert, convert_to_sentence_transformers
 from bertkit.options.exchange import ExportOptions, ImportOptions
 from bertkit.report.progress import Progress
+from bertkit.storage.hub import is_hub_id
 from bertkit.storage.outputs import check_output, locked_output, resolve_output
 
 Writer = Callable[[ModelFolder, Path], Conversion]

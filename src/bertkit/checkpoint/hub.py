@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from bertkit.checkpoint.model_folder import METADATA
 from bertkit.checkpoint.weights import INDEX, PICKLED, WEIGHTS
 from bertkit.errors import BertkitError, usage_error
 from bertkit.optional import load
-
-_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 _FILES = (
     METADATA,
@@ -19,11 +16,6 @@ _FILES = (
 )
 _SAFETENSORS = ("model.safetensors", "model-*.safetensors", INDEX)
 _PICKLED = ("pytorch_model*.bin", f"{PICKLED}.index.json")
-
-
-def is_hub_id(source: str) -> bool:
-    """Whether ``source`` is spelled like the name of a model on the hub, org/name, and is no path in a folder here."""
-    return _ID.fullmatch(source) is not None and not Path(source).parent.exists()
 
 
 def download(name: str) -> Path:

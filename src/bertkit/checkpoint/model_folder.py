@@ -39,7 +39,7 @@ from bertkit.model import Model
 from bertkit.nn.init import initialize
 from bertkit.storage.atomic import explain_writing, make_folder, read_json, recoverable_path, write_folder, write_json
 from bertkit.storage.checksums import check_files, read_checksums, write_checksums
-from bertkit.storage.locations import explain_missing_model
+from bertkit.storage.locations import explain_missing_model, locate_model
 from bertkit.text.tokenizer_files import CONFIG as TOKENIZER_CONFIG
 
 METADATA = "bertkit.json"
@@ -83,13 +83,13 @@ class ModelFolder:
 
     @classmethod
     def open(cls, path: Path | str) -> ModelFolder:
-        """The model folder that ``path`` means: itself, or ``model/`` of a run folder.
+        """The model folder that ``path`` means: itself, ``model/`` of a run folder, or a copy of the hub's model.
 
         Raises a usage error where there is none.
         """
         path = Path(path)
         try:
-            for folder in map(recoverable_path, (path, path / "model")):
+            for folder in (locate_model(path), recoverable_path(path / "model")):
                 if (folder / CONFIG).is_file() or tensorflow.is_tensorflow(folder):
                     return cls(folder)
         except OSError as error:

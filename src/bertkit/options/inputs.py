@@ -28,6 +28,7 @@ from bertkit.storage.locations import (
     require_run,
     require_tables,
     require_texts,
+    require_tokenizer,
 )
 from bertkit.storage.remote import RemotePath, is_url, to_path
 
@@ -54,7 +55,7 @@ def read_stdin() -> Iterator[bytes]:
 class Input:
     """A note in the type of an option: what is at the path that it names; ``upload`` is an output."""
 
-    kind: Literal["file", "table", "stream", "texts", "model", "run", "data", "any", "task", "upload"]
+    kind: Literal["file", "table", "stream", "texts", "model", "run", "tokenizer", "data", "any", "task", "upload"]
 
 
 InputFile = Annotated[AnyPath, Input("file")]
@@ -64,10 +65,13 @@ TextsPath = Annotated[AnyPath, Input("texts")]
 """A file of text, or a folder of them."""
 
 ModelPath = Annotated[AnyPath, Input("model")]
-"""A run folder, or the folder of a model."""
+"""A run folder, the folder of a model, or the name of a model of the hub that has been downloaded."""
 
 RunPath = Annotated[AnyPath, Input("run")]
 """A run folder."""
+
+TokenizerPath = Annotated[AnyPath, Input("tokenizer")]
+"""A folder with a tokenizer, such as that of a model, or a vocab.txt."""
 
 DataFolder = Annotated[AnyPath, Input("data")]
 """A folder that ``bertkit prepare`` has written."""
@@ -181,6 +185,7 @@ _CHECKS: Mapping[str, Callable[[Sequence[Path]], None]] = {
     "texts": require_texts,
     "model": _each(require_model),
     "run": _each(require_run),
+    "tokenizer": _each(require_tokenizer),
     "data": _each(require_data),
     "any": _each(require_any),
     "task": _check_task,

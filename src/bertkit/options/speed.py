@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from bertkit.options.finetuning import TaskValue
-from bertkit.options.inputs import DataTable, Input, InputFile, InputPath, ModelPath, TextsPath
+from bertkit.options.inputs import DataTable, Input, InputFile, InputPath, ModelPath, TextsPath, TokenizerPath
 from bertkit.options.job import JobOptions
 from bertkit.ranges import BatchSize, NonNegativeFloat, PositiveInt, Repetitions, TaskLength
 
@@ -91,7 +91,7 @@ class BenchPrepareOptions(JobOptions):
 
     files: Sequence[TextsPath] = field(kw_only=False)
     """Text files, or folders of them (the formats of bertkit corpus check)."""
-    tokenizer: InputPath
+    tokenizer: TokenizerPath
     """Folder of a tokenizer or of a model."""
     against: Sequence[PreparationPeer] = ()
     """Other libraries: tokenizers alone on text in memory, and datasets.map with a fast tokenizer of transformers. What

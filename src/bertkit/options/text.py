@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from bertkit.options.inputs import InputFile, InputPath, ModelPath, TextsPath, UploadPath
+from bertkit.options.inputs import InputFile, ModelPath, TextsPath, TokenizerPath, UploadPath
 from bertkit.options.job import AnyPath, Engine, JobOptions, Options
 from bertkit.ranges import Processes, Range, ShareAboveZero, ShareBelowOne, VocabularySize
 
@@ -66,7 +66,7 @@ class TokenizerTrainOptions(JobOptions):
 class TokenizerShowOptions(Options):
     """Show the tokens of a text: subwords, ids and character offsets."""
 
-    tokenizer: InputPath = dataclasses.field(kw_only=False)
+    tokenizer: TokenizerPath = dataclasses.field(kw_only=False)
     """Folder of a tokenizer or of a model, or a vocab.txt."""
     text: str = dataclasses.field(kw_only=False)
     """Any text."""
@@ -76,7 +76,7 @@ class TokenizerShowOptions(Options):
 class TokenizerCompareOptions(Options):
     """Compare tokenizers on the same text: tokens per word, characters per token, and unknown tokens."""
 
-    tokenizers: Sequence[InputPath] = dataclasses.field(kw_only=False)
+    tokenizers: Sequence[TokenizerPath] = dataclasses.field(kw_only=False)
     """Folders of tokenizers or of models, or files vocab.txt."""
     texts: Sequence[TextsPath]
     """Text files, or folders of them, that no tokenizer was trained on."""
@@ -99,7 +99,7 @@ class PrepareOptions(JobOptions):
 
     files: Sequence[TextsPath] = dataclasses.field(kw_only=False)
     """Text files, or folders of them (the formats of bertkit corpus check)."""
-    tokenizer: InputPath
+    tokenizer: TokenizerPath
     """Folder of a tokenizer or of a model; the tokenizer is copied next to the shards."""
     output: UploadPath
     """Folder for shards, manifest and tokenizer, or a URL such as s3://bucket/data, to which they are uploaded."""

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shlex import quote
 
 from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
 from bertkit.storage.atomic import recoverable_path
+from bertkit.storage.hub import find_downloaded, is_hub_id
 
 _MODEL_FILES = ("run.json", "config.json", "model/config.json", "bert_config.json")
 """A folder with one of them is a run or a model."""
 
 _MOST_SHOWN = 5
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _LFS_POINTER = b"version https://git-lfs"
 
 
@@ -71,8 +70,19 @@ def require_texts(paths: Sequence[Path]) -> None:
 
 def require_model(path: Path) -> None:
     """Raise a usage error if there is nothing at the path of a model or a run."""
-    if not recoverable_path(path).exists():
+    if not locate_model(path).exists():
         raise explain_missing_model(path)
+
+
+def require_tokenizer(path: Path) -> None:
+    """Raise a usage error if there is nothing at the path of a tokenizer or of a model."""
+    require_any(locate_model(path))
+
+
+def locate_model(path: Path) -> Path:
+    """Where the model ``path`` is: there, at its backup after a crash, or a copy of the hub's model of that name."""
+    found = recoverable_path(path)
+    return found if found.exists() else find_downloaded(str(path)) or found
 
 
 def require_run(path: Path) -> None:
@@ -130,7 +140,7 @@ def _explain_absence(path: Path) -> str:
     if near := difflib.get_close_matches(path.name, [each.name for each in models], n=1):
         return f"at {path}. Did you mean {path.parent / near[0]}?"
     hint = ""
-    if _HUB_ID.fullmatch(str(path)) and not (len(path.parts) > 1 and path.parent.is_dir()):
+    if is_hub_id(str(path)):
         hint = f" If that is a model on the hub: bertkit import {path} -o {path.name}, and name the folder."
     return f"at {path}.{list_paths(models)}{hint}"
 

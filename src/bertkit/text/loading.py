@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bertkit.contracts import SubwordTokenizer
-from bertkit.storage.atomic import recoverable_path
+from bertkit.storage.locations import locate_model
 from bertkit.text.bert_byte_bpe import BertByteBPE
 from bertkit.text.bpe import BPE
 from bertkit.text.bpe_files import HUGGING_FACE, OPENAI
@@ -25,7 +25,7 @@ def load_tokenizer(path: Path) -> SubwordTokenizer:
 
     A file that differs from its checksum is a data error.
     """
-    path = recoverable_path(path)
+    path = locate_model(path)
     check_tokenizer(path if path.is_dir() else path.parent)
     vocabulary, _ = HUGGING_FACE
     if (path / TOKENIZER).is_file():
