@@ -118,6 +118,19 @@ def test_settings_of_a_file_know_their_lines(
     assert [setting.origin for setting in settings] == [f"{path}:{line}" for line in lines]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("run.json", '{"network": {\n"decay": {}},\n"lr": "{",\n\n"decay": 5}', 5),
+        ("run.toml", '[network]\nwidth = 7\n[ optimizer ]\n"the warmup" = 5', 4),
+        ("run.toml", "[network]\nwidth = 7\n[ optimizer ]\n' warmup' . x = 5", 4),
+    ],
+)
+def test_a_name_elsewhere_in_a_file_is_not_its_line(tmp_path: Path, name: str, text: str, line: int) -> None:
+    (tmp_path / name).write_text(text)
+    assert config.read_settings(tmp_path / name)[-1].origin == f"{tmp_path / name}:{line}"
+
+
 def test_every_value_has_an_origin() -> None:
     settings = [
         *config.settings_of(Network(width=6), "--size small", "network"),

@@ -12,7 +12,18 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError, DivergenceError
-from bertkit.runs import FORMAT, RunFolder, differing_settings, environment, read_metrics, read_run
+from bertkit.runs import (
+    DONE,
+    FORMAT,
+    RunFolder,
+    differing_settings,
+    environment,
+    has_ended,
+    read_failure,
+    read_metrics,
+    read_run,
+)
+from bertkit.storage.atomic import write_json
 from bertkit.storage.checksums import write_checked
 
 
@@ -71,7 +82,7 @@ def test_a_damaged_record_is_set_aside_and_the_records_after_it_are_kept(tmp_pat
     whole = folder.metrics.read_bytes()
     folder.metrics.write_bytes(whole.replace(b'"step": 2', b'"step": 7'))
     with RunFolder(tmp_path) as folder:
-        assert f"1 damaged lines of {folder.metrics} are set aside in {folder.metrics}.damaged" in folder.notice
+        assert folder.notices == [f"set aside in {folder.metrics}.damaged: 1 damaged line of {folder.metrics}"]
     assert [record["step"] for record in read_metrics(folder.metrics)] == [1, 3]
     assert b'"step": 7' in (tmp_path / "metrics.jsonl.damaged").read_bytes()
 
@@ -98,7 +109,7 @@ def test_a_lock_file_that_did_not_fit_on_the_disk_does_not_block_the_folder(
         with pytest.raises(BertkitError, match="no space left"), RunFolder(tmp_path):
             pass
     with RunFolder(tmp_path) as folder:
-        assert folder.notice == ""
+        assert not folder.notices
 
 
 @pytest.mark.parametrize("name", ["model/model.safetensors", "results.json", "best/notes.txt", "config.json"])
@@ -174,7 +185,7 @@ def test_a_process_can_wait_for_the_folder(tmp_path: Path) -> None:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with RunFolder(tmp_path, wait=True) as folder:
-            assert folder.notice == ""
+            assert not folder.notices
         assert holder.wait() == 0
 
 
@@ -183,8 +194,9 @@ def test_the_process_that_was_killed_is_named(tmp_path: Path) -> None:
     code += "with RunFolder(Path(sys.argv[1])): os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
     with RunFolder(tmp_path) as folder:
-        assert folder.notice.startswith("process ")
-        assert folder.notice.endswith(f" held {tmp_path} until it was killed; this process takes over")
+        (notice,) = folder.notices
+        assert notice.startswith("process ")
+        assert notice.endswith(f" held {tmp_path} until it was killed; this process takes over")
 
 
 def test_a_process_that_does_not_write_leaves_no_trace(tmp_path: Path) -> None:
@@ -204,3 +216,31 @@ def test_settings_that_differ_are_named_by_path() -> None:
 
 def test_the_environment_names_versions_and_machine() -> None:
     assert {"bertkit", "python", "torch", "tokenizers", "numpy", "machine", "time"} == set(environment())
+
+
+def test_a_run_has_ended_after_its_last_step(tmp_path: Path) -> None:
+    assert not has_ended(tmp_path)
+    write_json(tmp_path / "run.json", {"format": FORMAT, "kind": "pretrain", "run": {}, "ended": None})
+    assert not has_ended(tmp_path)
+    write_json(tmp_path / "run.json", {"format": FORMAT, "kind": "pretrain", "run": {}, "ended": DONE})
+    assert has_ended(tmp_path)
+
+
+def test_the_reason_of_a_failure_is_read_from_the_record(tmp_path: Path) -> None:
+    assert not read_failure(tmp_path)
+    with pytest.raises(DivergenceError), RunFolder(tmp_path / "run") as folder:
+        folder.begin({}, kind="pretrain")
+        raise DivergenceError("the loss is NaN")
+    assert read_failure(tmp_path / "run") == "the loss is NaN"
+    assert not has_ended(tmp_path / "run")
+
+
+def test_every_notice_is_kept(tmp_path: Path) -> None:
+    """After a power failure a folder may have both a holder that is gone and a damaged log."""
+    (tmp_path / "run.json").write_text("{}")
+    (tmp_path / "run.lock").write_text("process 1 on host")
+    (tmp_path / "metrics.jsonl").write_text("garbage\n")
+    with RunFolder(tmp_path) as folder:
+        killed, damaged = folder.notices
+    assert "until it was killed" in killed
+    assert damaged.startswith("set aside")

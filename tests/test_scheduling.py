@@ -13,6 +13,7 @@ from bertkit import scheduling
 from bertkit.errors import BertkitError, DivergenceError
 from bertkit.report.progress import Progress
 from bertkit.scheduling import Unit, divide_work, order_units, run_all
+from bertkit.storage.locks import exclusive_lock
 
 QUIET = Progress("quiet")
 
@@ -53,6 +54,37 @@ def test_a_unit_that_diverges_fails_the_units_that_need_it_and_no_others(tmp_pat
     failed = run_all(units, tmp_path / "locks", QUIET)
     assert failed == {"bad": "the loss is not finite", "dependent": "bad has failed"}
     assert log == ["independent"]
+
+
+def test_a_unit_that_diverged_is_not_made_again(tmp_path: Path) -> None:
+    """Neither by another process nor by a repeated command: its record has the reason."""
+    record, attempts = tmp_path / "record", []
+
+    def diverge(progress: Progress) -> None:
+        attempts.append(1)
+        record.write_text("the loss is NaN")
+        raise DivergenceError("the loss is NaN")
+
+    bad = Unit(
+        name="bad",
+        make=diverge,
+        is_done=lambda: False,
+        failure=lambda: record.read_text() if record.exists() else "",
+    )
+    for _ in range(3):
+        assert run_all([bad], tmp_path / "locks", QUIET) == {"bad": "the loss is NaN"}
+    assert attempts == [1]
+
+
+def test_a_unit_that_processes_make_together_is_not_shared_with_another_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first process would pass it over, and the others wait for it."""
+    monkeypatch.setattr(scheduling, "world_size", lambda: 2)
+    shared = Unit(name="net", make=lambda progress: None, is_done=lambda: False, shared=True)
+    (tmp_path / "locks").mkdir()
+    with exclusive_lock(tmp_path / "locks" / "net.lock"), pytest.raises(BertkitError, match="another job makes net"):
+        run_all([shared], tmp_path / "locks", QUIET)
 
 
 def test_other_errors_are_raised(tmp_path: Path) -> None:

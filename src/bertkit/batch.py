@@ -145,10 +145,10 @@ class EncoderOutput:
     head: Callable[[Tensor], Tensor] | None = None
     embeddings: Float[Tensor, "B T H"] | None = None
 
-    def apply_head(self, states: Float[Tensor, "... H"]) -> Float[Tensor, "... E"]:
+    def apply_head(self, states: Float[Tensor, "... H"]) -> Float[Tensor, "... D"]:
         """Hidden states as an output layer for tokens reads them: through the encoder's ``head``, or as they are.
 
-        E is the width of the token embeddings, which may be smaller in an encoder with a ``head``.
+        D is the width of the token embeddings, which may be smaller in an encoder with a ``head``.
         """
         return states if self.head is None else self.head(states)
 

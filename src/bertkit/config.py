@@ -11,6 +11,7 @@ import dataclasses
 import difflib
 import json
 import math
+import re
 import tomllib
 import types
 import typing
@@ -28,6 +29,9 @@ from bertkit.scores import UNDEFINED, UNDEFINED_IS_NULL
 from bertkit.storage.json_text import parse_json
 
 Record = TypeVar("Record")
+
+_JSON_KEY_OR_BRACE = re.compile(r'"(?P<name>(?:[^"\\]|\\.)*)"(?P<is_key>\s*:)?|[{}]')
+"""A text, which may be a key and may have braces in it, or a brace."""
 
 _EXPECTED: Mapping[object, str] = {
     bool: "true or false",
@@ -329,16 +333,28 @@ def _line_in_toml(text: str, path: str) -> int:
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()
         if stripped.startswith("["):
-            table = stripped.partition("#")[0].strip().strip("[]").replace(" ", "") + "."
+            table = _toml_key(stripped.partition("#")[0].strip().strip("[]")) + "."
         else:
-            key = table + stripped.partition("=")[0].replace(" ", "").replace('"', "")
+            key = table + _toml_key(stripped.partition("=")[0])
             if "=" in stripped and (key == path or path.startswith(f"{key}.")):
                 return number
     return 1
 
 
+def _toml_key(text: str) -> str:
+    return ".".join(part.strip().strip("\"'") for part in text.split("."))
+
+
 def _line_in_json(text: str, path: str) -> int:
-    place = 0
-    for name in path.split("."):
-        place = max(text.find(f'"{name}"', place), place)
-    return text.count("\n", 0, place) + 1
+    """The line with the key that has this path; 1 if there is none."""
+    keys: list[str] = []  # of the objects that are open
+    for found in _JSON_KEY_OR_BRACE.finditer(text):
+        if found[0] == "{":
+            keys.append("")
+        elif found[0] == "}":
+            keys = keys[:-1]
+        elif keys and found["is_key"]:
+            keys[-1] = found["name"]
+            if ".".join(keys) == path:
+                return text.count("\n", 0, found.start()) + 1
+    return 1

@@ -3,7 +3,7 @@
     text --Tokenizer--> ids --Task.encode--> Feature --collate--> Batch --Encoder--> EncoderOutput
          --Objective--> outputs, LossTerms --fit--> model --Task.decode--> predictions --Task.score--> metrics
 
-Letters: B examples, T tokens, H hidden width.
+Letters: B rows, T tokens, H hidden width.
 """
 
 from __future__ import annotations
@@ -204,7 +204,10 @@ def has_prediction_head(encoder: object) -> TypeIs[PredictionLayer]:
 
 @runtime_checkable
 class LayerStack(Protocol):
-    """An encoder that is a stack of similar layers: ``layer_decay`` and ``reinit_layers`` need one."""
+    """An encoder that is a stack of similar layers, the children of its submodule ``layers``.
+
+    ``layer_decay`` and ``reinit_layers`` need one, and so do the defaults of fine-tuning and sharding.
+    """
 
     def depth(self, name: str) -> int:
         """The layer of a parameter: 0 for embeddings, 1 for the first layer, ``num_layers + 1`` above the last."""

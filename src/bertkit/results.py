@@ -56,7 +56,7 @@ class Results(list[SomeResult]):
 
     @property
     def row_index(self) -> Any:
-        """The rows of these results in their present order; None if they are about none, or some of them are."""
+        """The rows of the table of these results, in their order now; None unless each of them is about a row."""
         if self._all_rows is None:
             return None
         places = {id(result): place for place, result in enumerate(self._of_rows)}

@@ -29,7 +29,7 @@ import tokenizers
 import torch
 
 from bertkit._version import __version__
-from bertkit.errors import WRONG_USAGE, BertkitError, DivergenceError, data_error, usage_error
+from bertkit.errors import WRONG_USAGE, BertkitError, DivergenceError, count_of, data_error, usage_error
 from bertkit.storage.atomic import (
     explain_output,
     explain_writing,
@@ -58,6 +58,9 @@ _HOLDER = re.compile(r"process \d+ on \S+")
 """What ``run.lock`` says of the process that holds it, or that was killed while it did."""
 
 
+DONE = "done"
+"""What ``ended`` is in the record of a finished run."""
+
 FAILED = "failed: "
 """How ``ended`` begins in the record of a run whose training diverged; it is null where a run was interrupted."""
 
@@ -81,8 +84,8 @@ class RunFolder:
         self.models = path / "models"
         self.metrics = path / "metrics.jsonl"
         self.record = path / "run.json"
-        self.notice = ""
-        """What to tell the user about the process that held the folder before; empty unless it was killed."""
+        self.notices: list[str] = []
+        """What to tell the user: the process that held the folder was killed, or a part of the log is damaged."""
         self._wait = wait
         self._holder = path / "run.lock"
         self._lock = ExitStack()
@@ -106,7 +109,7 @@ class RunFolder:
             if before := self._read_holder():
                 if not _HOLDER.fullmatch(before) and not self.record.exists():
                     raise usage_error(f"{self._holder} was not written by bertkit. Choose another -o folder.")
-                self.notice = f"{before} held {self.path} until it was killed; this process takes over"
+                self.notices.append(f"{before} held {self.path} until it was killed; this process takes over")
             with explain_writing(self._holder):
                 self._write_holder()
             for folder in (self.path, self.checkpoints, self.models):
@@ -185,7 +188,8 @@ class RunFolder:
             with explain_writing(self.metrics):
                 damaged = rewrite_log(self.metrics, lambda record: not is_repeated(record))
             if damaged:
-                self.notice = f"{damaged} damaged lines of {self.metrics} are set aside in {self.metrics}.damaged"
+                lines = count_of(damaged, "damaged line")
+                self.notices.append(f"set aside in {self.metrics}.damaged: {lines} of {self.metrics}")
 
     def _read_holder(self) -> str:
         return self._holder.read_text(encoding="utf-8", errors="replace").strip()
@@ -209,6 +213,21 @@ def read_run(path: Path) -> dict[str, Any]:
     if not isinstance(record["origins"], dict) or not isinstance(record["data"], data):
         raise data_error(f"{path / 'run.json'} is not the record of a run: its origins or data are of another kind.")
     return record
+
+
+def has_ended(path: Path) -> bool:
+    """Whether the run in the folder ``path`` is finished; False where there is no run."""
+    return _read_end(path) == DONE
+
+
+def read_failure(path: Path) -> str:
+    """Why the training of the run in the folder ``path`` diverged; empty if it did not, or where there is no run."""
+    ended = _read_end(path)
+    return ended.removeprefix(FAILED) if ended.startswith(FAILED) else ""
+
+
+def _read_end(path: Path) -> str:
+    return str(read_run(path)["ended"] or "") if (path / "run.json").exists() else ""
 
 
 def differing_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

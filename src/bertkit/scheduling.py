@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertkit.errors import BertkitError, DivergenceError
+from bertkit.errors import BertkitError, DivergenceError, usage_error
 from bertkit.report.progress import Progress
 from bertkit.storage.atomic import make_folder
 from bertkit.storage.locks import LockHeldError, exclusive_lock
@@ -26,13 +26,15 @@ _SECONDS_BETWEEN_ATTEMPTS = 0.5
 class Unit:
     """Something to make. ``is_done`` says whether its output is there; the units in ``needs`` must be done before.
 
-    A ``shared`` unit is made by all processes of torchrun together, any other by one of them.
+    ``failure`` is the reason why its training diverged, read from its output; empty if it did not. A ``shared`` unit is
+    made by all processes of torchrun together, any other by one of them.
     """
 
     name: str
     make: Callable[[Progress], object]
     is_done: Callable[[], bool]
     needs: Sequence[Unit] = ()
+    failure: Callable[[], str] = lambda: ""
     shared: bool = False
 
 
@@ -94,10 +96,12 @@ def run_all(units: Iterable[Unit], locks: Path, progress: Progress) -> dict[str,
         for unit in unfinished():
             if failed_needs := [need.name for need in unit.needs if need.name in failed]:
                 failed[unit.name] = f"{failed_needs[0]} has failed"
+            elif reason := unit.failure():  # in another process, or before the command was repeated
+                _report_failure(unit, reason, progress, failed)
             elif all(need.is_done() for need in unit.needs):
                 heading = f"{1 + order.index(unit)} of {len(order)}: {unit.name}"
                 progressed |= _make(unit, locks, progress, heading, failed)
-            elif unit.shared and world_size() > 1:
+            elif _is_made_together(unit):
                 break  # all processes must reach the shared units in the same order
         return progressed
 
@@ -107,21 +111,34 @@ def run_all(units: Iterable[Unit], locks: Path, progress: Progress) -> dict[str,
 
 def _make(unit: Unit, locks: Path, progress: Progress, heading: str, failed: dict[str, str]) -> bool:
     """Make a unit unless another process does; returns whether it was made here."""
-    together = unit.shared and world_size() > 1
+    together = _is_made_together(unit)
     holds_lock = not together or rank() == 0
     try:
         with exclusive_lock(locks / f"{unit.name.replace('/', '.')}.lock") if holds_lock else nullcontext():
-            if not together and unit.is_done():
+            if not together and (unit.is_done() or unit.failure()):
                 return False
             progress.say(heading)
             unit.make(progress)
-    except LockHeldError:
+    except LockHeldError as error:
+        if together:  # the other processes have begun, and would wait for this one
+            message = (
+                f"another job makes {unit.name}; what torchrun starts cannot share it. Wait, or choose another -o."
+            )
+            raise usage_error(message) from error
         return False
     except DivergenceError as error:
-        progress.finish()
-        progress.say(f"{unit.name} has failed: {error}")
-        failed[unit.name] = str(error)
+        _report_failure(unit, str(error), progress, failed)
         return True
     if not unit.is_done() and not together:
         raise BertkitError(f"{unit.name} has finished but its output is gone. Does another process delete it?")
     return True
+
+
+def _is_made_together(unit: Unit) -> bool:
+    return unit.shared and world_size() > 1
+
+
+def _report_failure(unit: Unit, reason: str, progress: Progress, failed: dict[str, str]) -> None:
+    progress.finish()
+    progress.say(f"{unit.name} has failed: {reason}")
+    failed[unit.name] = reason

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import bertkit
-from bertkit.evaluation.alternatives import find_alternatives, read_finished_run
+from bertkit.evaluation.alternatives import find_alternatives
 from bertkit.evaluation.evaluate import evaluate_model, read_split
 from bertkit.evaluation.report import Evaluation
+from bertkit.finetuning.results import read_finished_run
 from bertkit.inference.pipeline import load
 from bertkit.report.progress import Progress
 

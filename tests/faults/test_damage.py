@@ -19,8 +19,7 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.data.output_folder import JOB
 from bertkit.data.shards import Corpus
 from bertkit.errors import BertkitError
-from bertkit.evaluation.alternatives import read_finished_run
-from bertkit.finetuning.results import read_seeds
+from bertkit.finetuning.results import read_finished_run, read_seeds
 from bertkit.inference.pipeline import load
 from bertkit.runs import RunFolder, read_metrics, read_run
 from bertkit.storage.checksums import read_record

@@ -47,6 +47,13 @@ def test_one_answer_for_everything() -> None:
     assert caution_about_answers(["good", "bad"], ["good", "bad"]) == []
 
 
+def test_the_same_labels_for_everything() -> None:
+    (said,) = caution_about_answers([("a",), ()], [("a", "b"), ("a", "b")])
+    assert said == 'the model predicts "a" and "b" for every dev example: it has learned nothing'
+    (said,) = caution_about_answers([("a",), ()], [(), ()])
+    assert said.startswith("the model predicts no label for every")
+
+
 def test_one_answer_where_most_are_right_asks_for_weights() -> None:
     (said,) = caution_about_answers(["good"] * 19 + ["bad"], ["good"] * 20)
     assert said.endswith("It is right for 95% of them; --class-weights balanced may help")

@@ -93,6 +93,19 @@ def test_all_seeds_have_the_precision_that_the_first_start_measured(
 
 
 @pytest.mark.usefixtures("no_pictures")
+def test_a_start_that_failed_leaves_no_settings(table: Path, model: Path, tmp_path: Path) -> None:
+    dev = tmp_path / "dev.csv"
+    dev.write_text("review,label\na,\n")
+    with pytest.raises(BertkitError, match="0 dev examples"):
+        finetune(table, model, tmp_path / "run", dev=dev, set=["precision=float32"])
+    dev.write_text(table.read_text())
+    finetune(table, model, tmp_path / "run", dev=dev)
+    record = read_run(tmp_path / "run")
+    assert record["run"]["precision"] in ("float32", "bfloat16")
+    assert record["origins"]["precision"] == "measured"
+
+
+@pytest.mark.usefixtures("no_pictures")
 def test_other_settings_in_the_same_folder_are_refused(table: Path, model: Path, tmp_path: Path) -> None:
     finetune(table, model, tmp_path / "run", lr=1e-3)
     with pytest.raises(BertkitError, match=r"holds another run \(different: optimizer\.lr\)") as caught:

@@ -13,6 +13,7 @@ from tests.interruptible_run import outcome
 
 from bertkit.checkpoint import training_state
 from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.config import Setting
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.objective_settings import Masking
@@ -196,6 +197,15 @@ def test_a_resume_without_its_data_names_the_setting(run: PretrainRun) -> None:
     run.data.rename(run.data.with_name("elsewhere"))
     with pytest.raises(BertkitError, match=r"no data at .*data, with .*pretrain --resume .*run --set data=FOLDER$"):
         resume(run.output, Progress("quiet"))
+
+
+def test_settings_of_a_resume_have_its_origin(run: PretrainRun) -> None:
+    pretrain(run, Progress("quiet"), origins={"seed": "--seed"})
+    resume(run.output, Progress("quiet"), settings=[Setting("log_every", 13, "--set")])
+    record = read_run(run.output)
+    assert record["run"]["log_every"] == 13
+    assert record["origins"]["log_every"] == "--set"
+    assert record["origins"]["seed"] == "--seed"
 
 
 def test_a_run_without_a_checkpoint_is_resumed_from_step_0(

@@ -15,7 +15,7 @@ from bertkit.reproduction.reproduce import Reproduction
 
 pytestmark = pytest.mark.usefixtures("without_shape_checks")
 
-SMALL = ["steps=3", "limit=13", "dev_limit=13", "corpus_megabytes=0.3", "words=700", "span_length=96"]
+SMALL = ["steps=3", "limit=13", "dev_limit=13", "corpus_megabytes=0.3", "word_vocab_size=700", "span_length=96"]
 MINUTES = 15
 
 

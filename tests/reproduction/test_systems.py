@@ -10,10 +10,8 @@ from bertkit.errors import BertkitError
 from bertkit.reproduction.corpora import Corpora
 from bertkit.reproduction.paper import System
 from bertkit.reproduction.scales import PAPER, SMOKE, Scale
-from bertkit.reproduction.systems import Systems, has_ended
-from bertkit.runs import FORMAT
+from bertkit.reproduction.systems import Systems
 from bertkit.scheduling import order_units
-from bertkit.storage.atomic import write_json
 
 
 def plan(tmp_path: Path, scale: Scale = SMOKE) -> Systems:
@@ -75,11 +73,3 @@ def test_only_bert_has_cased_versions_and_only_where_the_scale_is_uncased(tmp_pa
 def test_unknown_systems_are_reported(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r'no system named "bert-bsae"\. Did you mean "bert-base"'):
         plan(tmp_path).find(System("bert-bsae"))
-
-
-def test_a_run_has_ended_after_its_last_step(tmp_path: Path) -> None:
-    assert not has_ended(tmp_path)
-    write_json(tmp_path / "run.json", {"format": FORMAT, "kind": "pretrain", "run": {}, "ended": None})
-    assert not has_ended(tmp_path)
-    write_json(tmp_path / "run.json", {"format": FORMAT, "kind": "pretrain", "run": {}, "ended": "done"})
-    assert has_ended(tmp_path)

@@ -95,6 +95,15 @@ def test_python_values_make_the_same_axes_as_text() -> None:
     assert read_axes({"lr": [1e-3, 1e-2], "batch_size": [13]}) == read_axes(["lr=0.001,0.01", "batch_size=13"])
 
 
+def test_values_of_python_are_those_of_json() -> None:
+    (limit, head, lists) = read_axes(
+        {"limit": [None, 100], "task.question_head": [True, False], "unlabelled": [Path("a.txt"), "b.txt"]}
+    )
+    assert limit.values == ("null", "100")
+    assert head.values == ("true", "false")
+    assert lists.values == ("a.txt", "b.txt")
+
+
 def test_a_point_whose_folder_name_is_too_long_is_refused() -> None:
     with pytest.raises(BertkitError, match="has no folder name of its own") as caught:
         check_points(read_axes([f"optimizer.beta2=0.{'8' * 300}"]), BASE)

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from bertkit.contracts import Example
 from bertkit.errors import BertkitError
 from bertkit.finetuning.baselines import Baseline, fit_baselines
-from bertkit.finetuning.results import RESULTS, FinetuneResult, read_results
-from bertkit.runs import read_run
+from bertkit.finetuning.results import RESULTS, read_finetuning_record, read_results
 from bertkit.task_types import FileTask
 
 
@@ -42,18 +41,6 @@ def find_alternatives(
         return Alternatives(fit_baselines(task, train, examples))
     except BertkitError as error:
         return Alternatives([], f"no bag of words to compare with: {error}")
-
-
-def read_finished_run(model: Path) -> FinetuneResult | None:
-    """The results of the fine-tuning that made ``model``; None for a model outside of a finished run."""
-    return read_results(model.parent) if read_finetuning_record(model) and (model.parent / RESULTS).exists() else None
-
-
-def read_finetuning_record(model: Path) -> Mapping[str, Any]:
-    """The record of the fine-tuning that made ``model``; empty for a model outside of a run."""
-    run = model.parent
-    record = read_run(run) if (run / "run.json").exists() else {}
-    return record if record.get("kind") == "finetune" else {}
 
 
 def _read_recorded(

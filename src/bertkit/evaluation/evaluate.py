@@ -12,19 +12,14 @@ from typing import Any
 
 from bertkit.contracts import Example
 from bertkit.errors import BertkitError, data_error, usage_error
-from bertkit.evaluation.alternatives import Alternatives, find_alternatives, read_finetuning_record, read_finished_run
+from bertkit.evaluation.alternatives import Alternatives, find_alternatives
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.evaluation.page import render_page
 from bertkit.evaluation.report import Evaluation, evaluate_predictions
 from bertkit.evaluation.training_facts import read_training_facts
 from bertkit.finetuning.baselines import verdict
-from bertkit.finetuning.cautions import (
-    caution_about_answers,
-    caution_about_epochs,
-    caution_about_size,
-    caution_about_thresholds,
-    caution_about_zero,
-)
+from bertkit.finetuning.cautions import list_cautions
+from bertkit.finetuning.results import read_finetuning_record, read_finished_run
 from bertkit.formats.cells import to_json
 from bertkit.formats.memory_tables import describe_table
 from bertkit.formats.splits import tables_of
@@ -36,7 +31,6 @@ from bertkit.storage.atomic import explain_writing, write_json, write_text
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.task_files.files import check_split
 from bertkit.task_types import FileTask, TextTask
-from bertkit.task_types.class_weights import Weightable
 from bertkit.task_types.held_out import describe_unlabelled
 
 REPORT_FILES = ("report.html", "report.json")
@@ -167,17 +161,15 @@ def _judge(
         baselines=list(found.baselines),
         verdict="" if seen and labelled.file is not None else judged,  # the baselines have read these examples, too
         warnings=[
-            *caution_about_answers(
+            *list_cautions(
+                model.task,
                 [each.label for each in examples],
                 [each.label for each in predictions],
+                evaluation[task.metric],
+                run.seeds if run else (),
                 labelled.split,
-                has_weights=isinstance(task, Weightable),
             ),
-            *caution_about_thresholds(model.task, [each.label for each in examples], labelled.split),
-            *caution_about_zero(evaluation[task.metric], task.metric, labelled.split),
-            *caution_about_size(len(examples), task.metric, labelled.split),
             *seen,
-            *(caution_about_epochs(run.seeds, run.metric) if run else []),
         ],
     )
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from bertkit.config import settings_of
 from bertkit.escaping import to_html
-from bertkit.evaluation.alternatives import read_finetuning_record, read_finished_run
 from bertkit.evaluation.html_tables import html_table
-from bertkit.finetuning.results import FinetuneResult
+from bertkit.finetuning.results import FinetuneResult, read_finetuning_record, read_finished_run
 from bertkit.report.card import command_of
 from bertkit.scores import format_score
 

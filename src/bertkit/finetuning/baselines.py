@@ -66,7 +66,7 @@ def fit_baselines(
 def write_baselines(task: FileTask, limit: int | None, dev_limit: int | None, file: Path) -> None:
     """Write the trivial methods, fitted on the first ``limit`` and scored on the first ``dev_limit`` examples."""
     train, dev = task.examples("train")[:limit], task.examples("dev")[:dev_limit]
-    extra = {split: task.reader.labelled(split)[:dev_limit] for split in task.reader.extra_dev_splits()}
+    extra = task.reader.extra_dev(dev_limit)
     file.parent.mkdir(parents=True, exist_ok=True)
     found = fit_baselines(task, train, dev, extra)
     write_checked(file, {_BASELINES: [config.to_json(each) for each in found]})

@@ -8,6 +8,7 @@ from bertkit.errors import count_of
 from bertkit.finetuning.results import SeedResult
 from bertkit.scores import CORRELATIONS, Score, is_defined
 from bertkit.task_types import FileTask, MultiLabelTask
+from bertkit.task_types.class_weights import Weightable
 
 _FEW_EXAMPLES = 200
 """Below this, the score of a share is uncertain by seven points or more."""
@@ -17,6 +18,28 @@ _ENOUGH_FOR_THRESHOLD = 50
 
 _MAJORITY = 0.8
 """From this share on, to predict the most frequent class for everything is a good start that is hard to leave."""
+
+
+def list_cautions(
+    task: FileTask,
+    gold: Sequence[object],
+    predicted: Sequence[object],
+    score: Score,
+    seeds: Sequence[SeedResult],
+    split: str = "dev",
+) -> list[str]:
+    """All of them for a model of ``task`` that has this ``score`` on a split, with the right answers ``gold``.
+
+    ``predicted`` are its answers, empty where they are not known, and ``seeds`` the results of its training.
+    """
+    has_weights = isinstance(task, Weightable)
+    return [
+        *(caution_about_answers(gold, predicted, split, has_weights=has_weights) if predicted else []),
+        *caution_about_thresholds(task, gold, split),
+        *caution_about_zero(score, task.metric, split),
+        *caution_about_size(len(gold), task.metric, split),
+        *(caution_about_epochs(seeds, task.metric) if seeds else []),
+    ]
 
 
 def caution_about_size(num_examples: int, metric: str, split: str = "dev") -> list[str]:
@@ -36,13 +59,18 @@ def caution_about_answers(
 
     ``has_weights`` says whether the classes of the task can be weighted in the loss.
     """
-    answers = {str(answer) for answer in predicted}
-    if len(answers) > 1 or len({str(answer) for answer in gold}) < 2:
+    if len({str(answer) for answer in predicted}) > 1 or len({str(answer) for answer in gold}) < 2:
         return []
-    answer, share = answers.pop(), sum(each == predicted[0] for each in gold) / len(gold)
+    answer, share = _spell(predicted[0]), sum(each == predicted[0] for each in gold) / len(gold)
     advice = "; --class-weights balanced may help" if has_weights else ""
     majority = f". It is right for {share:.0%} of them{advice}" if share >= _MAJORITY else ""
-    return [f'the model predicts "{answer}" for every {split} example: it has learned nothing{majority}']
+    return [f"the model predicts {answer} for every {split} example: it has learned nothing{majority}"]
+
+
+def _spell(answer: object) -> str:
+    if isinstance(answer, tuple):  # several labels
+        return " and ".join(f'"{label}"' for label in answer) or "no label"
+    return f'"{answer}"'
 
 
 def caution_about_thresholds(task: FileTask, gold: Sequence[object], split: str = "dev") -> list[str]:

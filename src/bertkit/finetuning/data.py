@@ -104,7 +104,7 @@ def load_data(
     if run.teacher is not None:
         encoded = add_soft_targets(run, train, encoded, folder.tokenizer, progress)
     features = [feature for each in encoded for feature in each]
-    extra_dev = {split: task.reader.labelled(split)[: run.dev_limit] for split in task.reader.extra_dev_splits()}
+    extra_dev = task.reader.extra_dev(run.dev_limit)
     baselines = fit_baselines(task, train, dev, extra_dev) if run.baseline else []
     if baselines:
         progress.say(describe_baselines(task.metric, baselines, len(train)))

@@ -53,10 +53,6 @@ class MatchedLayers(Objective):
         alike = torch.stack([_cka(ours[:, layer], theirs[:, layer]) for layer in range(ours.shape[1])])
         return {self.label: LossTerm((1 - alike.mean()) * len(ours), len(ours))}
 
-    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """None."""
-        return {}
-
     def counts(self, batch: Batch) -> dict[str, int]:
         """Every text has a target."""
         return {self.label: len(batch.on_host.labels[self.label])}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bertkit import config
 from bertkit.finetuning.baselines import Baseline, verdict
 from bertkit.metrics.classification import ClassScore
 from bertkit.report.tables import summarize_scores
 from bertkit.results import Result
-from bertkit.runs import RunFolder
+from bertkit.runs import RunFolder, read_run
 from bertkit.scores import Score, rank_score
 from bertkit.storage.checksums import read_record, write_checked
 
@@ -116,3 +117,15 @@ def _read_seed(file: Path) -> SeedResult:
 
 def _seed_file(folder: RunFolder, seed: int) -> Path:
     return folder.path / _SEEDS / f"{seed}.json"
+
+
+def read_finished_run(model: Path) -> FinetuneResult | None:
+    """The results of the fine-tuning that made ``model``; None for a model outside of a finished run."""
+    return read_results(model.parent) if read_finetuning_record(model) and (model.parent / RESULTS).exists() else None
+
+
+def read_finetuning_record(model: Path) -> Mapping[str, Any]:
+    """The record of the fine-tuning that made ``model``; empty for a model outside of a run."""
+    run = model.parent
+    record = read_run(run) if (run / "run.json").exists() else {}
+    return record if record.get("kind") == "finetune" else {}

@@ -10,13 +10,7 @@ from bertkit import config
 from bertkit.checkpoint.model_folder import OTHERS_READ, ModelFolder
 from bertkit.errors import usage_error
 from bertkit.finetuning.card import write_finetuning_card
-from bertkit.finetuning.cautions import (
-    caution_about_answers,
-    caution_about_epochs,
-    caution_about_size,
-    caution_about_thresholds,
-    caution_about_zero,
-)
+from bertkit.finetuning.cautions import list_cautions
 from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult, read_seed, summarize_seeds, write_results
@@ -29,9 +23,9 @@ from bertkit.machine.interrupts import Interrupts
 from bertkit.machine.precision import MEASURED, choose_precision, reason_for_record
 from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
-from bertkit.runs import RunFolder, differing_settings, read_run
+from bertkit.runs import DONE, RunFolder, differing_settings, read_run
 from bertkit.storage.checksums import fingerprint_of, sha256_of
-from bertkit.task_types import FileTask
+from bertkit.task_types import FileTask, MultiLabelTask
 
 
 def finetune(
@@ -50,11 +44,18 @@ def finetune(
     model = model or ModelFolder.open(run.model)
     check_lengths(run, model)
     with RunFolder(run.output) as folder, Interrupts() as interrupts:
-        if folder.notice:
-            progress.say(folder.notice)
+        for notice in folder.notices:
+            progress.say(notice)
+        discard_unused_record(folder)
         run, origins = fill_in_precision(run, origins or {}, folder)
         begin_run(folder, settings_record(run), run, origins=origins)
         return run_seeds(load_data(run, progress, model=model), folder, interrupts, progress)
+
+
+def discard_unused_record(folder: RunFolder) -> None:
+    """Delete the record of a fine-tuning that failed before its first step, such as with a wrong file."""
+    if folder.record.exists() and not folder.metrics.exists() and read_run(folder.path)["kind"] == "finetune":
+        folder.record.unlink()
 
 
 def fill_in_precision(
@@ -91,12 +92,9 @@ def begin_run(
     """Write ``settings`` into the record of a new folder; one that has a record must have the same, on the same data.
 
     The models and the unlabelled texts that ``run`` names must have the same content, too: their paths are in the
-    settings. The record of a fine-tuning that failed before its first step, such as with a wrong model path, is
-    replaced.
+    settings.
     """
     data, inputs = _fingerprints(run.task), _fingerprints_of_inputs(run)
-    if folder.record.exists() and not folder.metrics.exists() and read_run(folder.path)["kind"] == "finetune":
-        folder.record.unlink()
     if not folder.record.exists():
         known = dict(origins or {})
         facts = {"data": data, "inputs": inputs, "device": device_record(), **reason_for_record(known)}
@@ -146,34 +144,28 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     results = [read_seed(folder, seed) or train_seed(data, seed, folder, interrupts, progress) for seed in seeds]
     delete_unfinished(folder)  # a process may have been killed between the result of its last seed and this
     result = summarize_seeds(folder, run.task.metric, results, data.baselines)
-    gold = [str(example.label) for example in data.dev]
+    gold = [example.label for example in data.dev]
     best = ModelFolder.open(folder.model)
     predicted = _predict_classes(data, best)
-    warnings = [
-        *(caution_about_answers(gold, predicted) if predicted else []),
-        *caution_about_thresholds(run.task, [example.label for example in data.dev]),
-        *caution_about_zero(result.best.scores[result.metric], result.metric),
-        *caution_about_size(len(data.dev), run.task.metric),
-        *caution_about_epochs(results, run.task.metric),
-    ]
+    warnings = list_cautions(run.task, gold, predicted, result.best.scores[result.metric], results)
     for warning in warnings:
         progress.say(warning)
     if best.metadata.get(OTHERS_READ) == "encoder":
         progress.say(explain_export(run.task))
     result = replace(result, warnings=warnings)
-    if predicted:
-        plot_confusion(gold, predicted, run.task.labels, folder.path / "confusion.svg")
+    if run.task.predicts_one_class:
+        plot_confusion([*map(str, gold)], [*map(str, predicted)], run.task.labels, folder.path / "confusion.svg")
     _report(data, folder, result)
     return result
 
 
-def _predict_classes(data: FinetuningData, best: ModelFolder) -> list[str]:
-    """What the model of the best seed predicts for dev; nothing where predictions are not classes."""
+def _predict_classes(data: FinetuningData, best: ModelFolder) -> list[object]:
+    """The class or labels that the model of the best seed predicts for each dev example; nothing in other tasks."""
     task = data.run.task
-    if not task.predicts_one_class:
+    if not task.predicts_one_class and not isinstance(task, MultiLabelTask):
         return []
     model = best.load_model(task.objectives).to(default_device())
-    return [str(each.label) for each in predict(model, task, data.dev, data.tokenizer)]
+    return [each.label for each in predict(model, task, data.dev, data.tokenizer)]
 
 
 def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult) -> None:
@@ -184,4 +176,4 @@ def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult) -> 
     write_results(folder, result)
     write_finetuning_card(folder, data.run, result)
     facts = {"metric": result.metric, "mean": result.mean, "sd": result.sd, "best": result.best.scores}
-    folder.note(ended="done", **config.to_json(facts))
+    folder.note(ended=DONE, **config.to_json(facts))

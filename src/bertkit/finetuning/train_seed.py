@@ -23,7 +23,7 @@ from bertkit.finetuning.units import in_files_unit
 from bertkit.inference.predict import predict, stream
 from bertkit.machine.device import default_device
 from bertkit.machine.interrupts import Interrupted, Interrupts
-from bertkit.machine.precision import Precision, choose_precision
+from bertkit.machine.precision import Precision
 from bertkit.model import Model
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder
@@ -115,13 +115,14 @@ def _train(
 
 
 def _plan(run: FinetuneRun, seed: int, *, steps: int) -> Plan:
+    assert run.precision is not None, "it is chosen once for all seeds"
     return Plan(
         total_steps=steps,
         batch_size=run.batch_size,
         micro_batch_size=run.micro_batch_size,
         optimizer=run.optimizer,
         schedule=run.schedule,
-        precision=run.precision or choose_precision(default_device()),
+        precision=run.precision,
         seed=seed,
     )
 

@@ -25,10 +25,10 @@ _SHAPE = {
 
 
 def _find_kind(run: PretrainRun) -> str:
-    """What Hugging Face calls such a model, by the first objective that says what it is for."""
-    unsaid = PretrainingObjective.pipeline_tag
+    """What Hugging Face calls such a model, by the first objective that has a name for its use."""
+    default = PretrainingObjective.pipeline_tag
     kinds = (each.pipeline_tag for each in run.task.objective_classes())
-    return next((kind for kind in kinds if kind != unsaid), unsaid)
+    return next((kind for kind in kinds if kind != default), default)
 
 
 def write_pretraining_card(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import torch
 
 from bertkit.checkpoint.huggingface import tensors_to_hf
-from bertkit.contracts import Encoder, Stateful, SubwordTokenizer
+from bertkit.contracts import Encoder, LayerStack, Stateful, SubwordTokenizer
 from bertkit.data.batches import OrderedSource
 from bertkit.data.cooccurrence import LEAST_TOKENS
 from bertkit.data.mixture import Mixture
@@ -121,7 +121,7 @@ def build_job(
         statistics = group.from_first(lambda: token_statistics(data.train, run.encoder))
         initialize_from_statistics(model, statistics)
     model.encoder.gradient_checkpointing = run.gradient_checkpointing
-    if run.shard and not hasattr(model.encoder, "layers"):
+    if run.shard and not isinstance(model.encoder, LayerStack):
         raise usage_error("shard needs an encoder that is a stack of equal layers; leave it out.")
     if run.shard and group.size > 1:
         sharding.shard(model, model.encoder.get_submodule("layers").children())

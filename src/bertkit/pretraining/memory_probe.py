@@ -31,7 +31,7 @@ _TOKENS_TO_MEASURE = 4096
 
 _MAX_TOKENS, _MAX_SECONDS = 8192, 10.0
 """Larger micro-batches are extrapolated, as memory is linear in the number of rows: two smaller ones are measured. The
-larger of them is half of the micro-batch, but at most this many tokens, and a step that takes this long."""
+larger of them has half of the rows, but at most this many tokens, and no more than a step of this many seconds has."""
 
 
 def estimate_peak(run: PretrainRun) -> int:

@@ -14,7 +14,6 @@ from bertkit.pretraining.record import PretrainRun
 from bertkit.task_types.pretraining import PretrainingSource, Source
 from bertkit.training.fit import Plan, TrainingState
 from bertkit.training.optimizer import OptimizerConfig, restart
-from bertkit.training.schedule import whole_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +79,7 @@ def build_phases(run: PretrainRun, data: PretrainingData) -> list[Phase]:
         )
 
     whole = _plan(run)
-    begin, end = run.heads_until, whole.total
+    begin, end = run.heads_until, run.length
     rest = _part(whole, begin, end)
     heads = []
     if begin:
@@ -94,17 +93,16 @@ def build_phases(run: PretrainRun, data: PretrainingData) -> list[Phase]:
         batch_size=run.long_batch_size or run.batch_size,
         optimizer=_with_lr(run.optimizer, run.long_lr),
     )
-    first_long = end * (1 - run.long_share) if run.is_timed else end - whole_steps(run.long_share, int(end))
     restarts = run.long_phase == "restart"
-    short = _part(whole, begin, first_long) if restarts else rest
+    short = _part(whole, begin, run.first_long) if restarts else rest
     if restarts:
         warmup = run.schedule.warmup if run.long_warmup is None else run.long_warmup
         schedule = dataclasses.replace(run.schedule, warmup=warmup)
-        long = dataclasses.replace(_part(long, first_long, end), schedule=schedule)
+        long = dataclasses.replace(_part(long, run.first_long, end), schedule=schedule)
     return [
         *heads,
-        make(short, run.seq_length, begin, first_long),
-        make(long, run.long_seq_length, first_long, end, restarts=restarts),
+        make(short, run.seq_length, begin, run.first_long),
+        make(long, run.long_seq_length, run.first_long, end, restarts=restarts),
     ]
 
 
@@ -125,8 +123,8 @@ def _part(plan: Plan, first: float, until: float) -> Plan:
 
 def _plan(run: PretrainRun) -> Plan:
     return Plan(
-        total_steps=None if run.is_timed else run.steps or 1,
-        total_seconds=(run.minutes or 0) * 60 if run.is_timed else None,
+        total_steps=None if run.is_timed else int(run.length),
+        total_seconds=run.length if run.is_timed else None,
         batch_size=run.batch_size,
         micro_batch_size=run.micro_batch_size,
         optimizer=run.optimizer,

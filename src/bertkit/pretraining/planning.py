@@ -88,10 +88,10 @@ def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
 
 def _count_steps(run: PretrainRun, step_seconds: Sequence[float]) -> list[float]:
     """The steps of each phase: its share of the steps, or those that fit into its share of the minutes."""
-    if run.steps is not None:
-        return [run.steps * share for share in run.phase_shares]
-    budget = 60 * (run.minutes or 0.0)
-    return [share * budget / seconds for share, seconds in zip(run.phase_shares, step_seconds, strict=True)]
+    parts = [run.length * share for share in run.phase_shares]
+    if not run.is_timed:
+        return parts
+    return [part / seconds for part, seconds in zip(parts, step_seconds, strict=True)]
 
 
 def _measure_seconds(run: PretrainRun) -> list[float]:

@@ -140,13 +140,28 @@ class PretrainRun:
     def heads_until(self) -> float:
         """Where the training of new heads alone ends: a step, or in a timed run a second."""
         if self.is_timed:
-            return self.head_share * 60 * (self.minutes or 0)
-        steps = self.steps or 1
+            return self.head_share * self.length
+        steps = int(self.length)
         return min(max(1, whole_steps(self.head_share, steps)), steps - 1) if self.head_share else 0
 
     @property
+    def first_long(self) -> float:
+        """Where the long rows begin, if there are any: a step, or in a timed run a second."""
+        if self.is_timed:
+            return self.length * (1 - self.long_share)
+        return self.length - whole_steps(self.long_share, int(self.length))
+
+    @property
+    def length(self) -> float:
+        """All steps, or in a timed run all seconds."""
+        if self.steps is not None:
+            return self.steps
+        assert self.minutes is not None, "give steps or minutes first"
+        return 60 * self.minutes
+
+    @property
     def is_timed(self) -> bool:
-        """Whether the time decides, and not a number of steps. Runs of earlier versions have both, and have steps."""
+        """Whether the time decides, and not a number of steps. Old records have both; then steps count."""
         return self.steps is None and self.minutes is not None
 
     def _check_mixture(self) -> None:

@@ -31,7 +31,7 @@ from bertkit.pretraining.saving import restore_state, save_current_model
 from bertkit.report.plots import plot_training
 from bertkit.report.progress import Progress, describe_duration
 from bertkit.results import Result
-from bertkit.runs import RunFolder, read_metrics, read_run
+from bertkit.runs import DONE, RunFolder, read_metrics, read_run
 from bertkit.storage.atomic import require_space
 from bertkit.task_types.pretraining import DataReport
 from bertkit.training.distributed import ProcessGroup, join_process_group, world_size
@@ -65,7 +65,7 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
             raise usage_error(f"{run.output} holds a run already. Give --resume {run.output}, or another -o folder.")
         data = PretrainingData.open(run)
         if starts_from_counts(run, data.train):  # 20 s per 100 M tokens and core, if no earlier run has counted
-            progress.say(f"initial weights from which of {data.train.num_tokens:,} tokens occur together")
+            progress.say(f"token embeddings start from the co-occurrence counts of {data.train.num_tokens:,} tokens")
         job = build_job(_fill_in_precision(run, group), group, data)
         _require_space(job, folder)
         for line in (*job.report.lines(), *job.notes):
@@ -118,7 +118,8 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
         with Interrupts(distributed=group.size > 1) as interrupts:
             if folder.writes:
                 folder.delete_records(lambda record: bool(record["step"] > job.state.step))
-                folder.note(**job.identity, ended=None)
+                changed = {each.path: each.origin for each in settings}
+                folder.note(**job.identity, origins={**record["origins"], **changed}, ended=None)
                 # The last start may have been killed between saving a checkpoint and deleting the oldest.
                 store.prune(folder.checkpoints, run.keep_checkpoints)
             return _train(job, folder, interrupts, progress)
@@ -162,8 +163,8 @@ def _require_space(job: PretrainingJob, folder: RunFolder) -> None:
 def _open_run(path: Path, progress: Progress) -> Iterator[tuple[ProcessGroup, RunFolder, Progress]]:
     """The process group and the run folder ``path``; only the first process writes to it and reports progress."""
     with join_process_group() as group, RunFolder(path, writes=group.is_first) as folder:
-        if folder.notice:
-            progress.say(folder.notice)
+        for notice in folder.notices:
+            progress.say(notice)
         yield group, folder, progress if group.is_first else Progress("quiet")
 
 
@@ -190,7 +191,7 @@ def _train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progr
         write_pretraining_card(folder, job.run, job.state.step, heldout, before)
         plot_training(read_metrics(folder.metrics), folder.path / "training.svg")
         cost = {"seconds": round(seconds, 1), "joules": joules}
-        folder.note(ended="done", steps=job.state.step, **cost, heldout=heldout, before=before)
+        folder.note(ended=DONE, steps=job.state.step, **cost, heldout=heldout, before=before)
     return PretrainResult(
         folder=folder.path, steps=job.state.step, seconds=seconds, data=job.report, heldout=heldout, before=before
     )

@@ -13,8 +13,8 @@ _ENOUGH_STEPS = 1_000_000
 """The steps of a run whose number is not known yet: more than any trial makes in each phase."""
 
 FEWEST_ROWS = 4
-"""Rows of the larger of two trial steps from which a step is extrapolated: the smaller one then has the two rows that
-an objective needs which compares them."""
+"""The rows of the larger of two trial steps at the least. The smaller has half of them, and two are what an objective
+needs that compares rows."""
 
 
 def with_enough_steps(run: PretrainRun) -> PretrainRun:
@@ -26,7 +26,7 @@ def with_enough_steps(run: PretrainRun) -> PretrainRun:
 
 
 def fewer_rows(count: int, share: float) -> int:
-    """A share of ``count`` rows, but two if there are as many (see ``FEWEST_ROWS``)."""
+    """A share of ``count`` rows, and at least two of them, where there are two (see ``FEWEST_ROWS``)."""
     return min(count, max(2, round(count * share)))
 
 

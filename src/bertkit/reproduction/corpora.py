@@ -114,7 +114,7 @@ class Corpora:
         write_text(self._texts()[0], lines)
 
     def _train_tokenizer(self, kind: str, progress: Progress) -> None:
-        size = self.scale.words if kind == "words" else self.scale.vocab_size
+        size = self.scale.word_vocab_size if kind == "words" else self.scale.vocab_size
         progress.say(f"training a vocabulary of at most {size:,} ({kind})")
         texts = self.texts() if kind == "words" else _take(self.texts(), _MEGABYTES_FOR_SUBWORDS * 1_000_000)
         make_folder(self.folder_of_tokenizer(kind).parent)
@@ -140,7 +140,9 @@ _TRAINERS: Mapping[str, Callable[[Iterable[str], Scale], Callable[[Path], None]]
     "wordpiece-cased": lambda texts, scale: wordpiece.train(texts, vocab_size=scale.vocab_size, cased=True).save,
     "bpe": lambda texts, scale: bpe.train(texts, vocab_size=scale.vocab_size).save,
     "byte-bpe": lambda texts, scale: byte_bpe.train(texts, vocab_size=scale.vocab_size).save,
-    "words": lambda texts, scale: words.train(texts, vocab_size=scale.words, word_length=scale.word_length).save,
+    "words": lambda texts, scale: (
+        words.train(texts, vocab_size=scale.word_vocab_size, word_length=scale.word_length).save
+    ),
 }
 """By kind of tokenizer, a function that trains it and returns the one that saves it."""
 

@@ -83,9 +83,8 @@ def estimate_run(name: str, run: PretrainRun, *, share: float = 1.0) -> Pretrain
     """The cost of one run, or of the first ``share`` of its steps; its data need not exist."""
     assert run.steps is not None
     model = sketch_model(run)
-    long_steps = 0 if run.long_seq_length is None else int(run.steps * run.long_share)
     steps = round(share * run.steps)
-    short = min(steps, run.steps - long_steps)
+    short = steps if run.long_seq_length is None else min(steps, int(run.first_long))
     phases = zip((short, steps - short), run.batch_shapes, strict=False)
     flop = sum(count * rows * count_flops(model, _artificial_row(run, length)) for count, (rows, length) in phases)
     return PretrainingEstimate(

@@ -21,6 +21,7 @@ from bertkit.reproduction.estimate import ReproductionEstimate, estimate_pretrai
 from bertkit.reproduction.paper import PaperColumn, PaperRow, PaperTable, System
 from bertkit.reproduction.pretrainings import Settings
 from bertkit.reproduction.systems import SystemModel, Systems
+from bertkit.runs import read_failure
 from bertkit.scheduling import Unit, order_units
 from bertkit.scores import rank_score
 from bertkit.task_types import FileTask
@@ -216,7 +217,7 @@ class ReproductionPlan:
             output=output,
             seeds=scale.seeds,
             epochs=scale.epochs,
-            batch_size=scale.batch,
+            batch_size=scale.finetuning_batch_size,
             limit=scale.limit,
             dev_limit=scale.dev_limit,
             baseline=False,  # it is the same for all systems: each task has one file of them
@@ -226,6 +227,7 @@ class ReproductionPlan:
             name=str(output.relative_to(self._output)),
             make=lambda progress: finetune(run, progress),
             is_done=(output / "results.json").exists,
+            failure=lambda: read_failure(output),
             needs=[model.unit],
         )
 

@@ -67,7 +67,7 @@ class Pretraining:
 
     def sketch(self) -> PretrainRun:
         """The run before its data is prepared, to be measured, with the vocabulary size of the scale."""
-        vocab_size = self.scale.words if self.tokenizer == "words" else self.scale.vocab_size
+        vocab_size = self.scale.word_vocab_size if self.tokenizer == "words" else self.scale.vocab_size
         return self._build(vocab_size, Path(), Path())
 
     def _build(self, vocab_size: int, data: Path, output: Path) -> PretrainRun:
@@ -170,7 +170,7 @@ def _common_settings(scale: Scale) -> Settings:
         "evaluate_every": every,
         "save_every": every,
         "keep_checkpoints": 1,
-        "task.masking.rate": scale.masked,
+        "task.masking.rate": scale.masking_rate,
     }
     if scale.long_seq_length is not None:
         settings |= {"long_seq_length": scale.long_seq_length, "long_share": scale.long_share}

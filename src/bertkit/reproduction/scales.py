@@ -39,15 +39,16 @@ class Scale:
     ``sizes`` (layers/width/heads) are the six of Table 6 in ascending order; the fourth is BERT-Base, the last
     BERT-Large. ``corpus_megabytes`` of text are read, or all of it with None; the share ``heldout`` is for evaluation.
     ``profile`` names settings of pre-training (``pretraining/defaults.py``) that no field has. With ``cased`` one
-    vocabulary serves all tasks; without it, as in the paper, named entities have their own cased models. ``masked`` is
-    the share of tokens that are selected for prediction. ``snapshots`` models are saved during pre-training, for
-    Figure 5. ``elmo`` is a size of ELMo, ``words`` its vocabulary, of which the ``targets`` most frequent words are
-    predicted. Word models (``baseline_...``) have LSTMs of the published width times
-    ``baseline_share``, and learning rate and epochs of their own, as only their inputs are pre-trained. ``batch``,
-    ``epochs`` and ``learning_rates`` are those of fine-tuning; the learning rate that is best on dev counts, as in the
-    paper. With ``mean_heads`` BERT, its ablations and RoBERTa are fine-tuned with heads that read the mean of a text's
-    states instead of [CLS], compare two texts, and look for the words of a question. ``limit`` and ``dev_limit`` are
-    the largest numbers of training and dev examples; ``max_length`` and ``span_length``, for SQuAD, are tokens.
+    vocabulary serves all tasks; without it, as in the paper, named entities have their own cased models.
+    ``masking_rate`` is the share of tokens that are selected for prediction. ``snapshots`` models are saved during
+    pre-training, for Figure 5. ``elmo`` is a size of ELMo, ``word_vocab_size`` its vocabulary, of which the ``targets``
+    most frequent words are predicted. Word models (``baseline_...``) have LSTMs of the published width times
+    ``baseline_share``, and learning rate and epochs of their own, as only their inputs are pre-trained. ``seeds``,
+    ``epochs``, ``finetuning_batch_size`` and ``learning_rates`` are those of fine-tuning; the learning rate that is
+    best on dev counts, as in the paper. With ``mean_heads`` BERT, its ablations and RoBERTa are fine-tuned with heads
+    that read the mean of a text's states instead of [CLS], compare two texts, and look for the words of a question.
+    ``limit`` and ``dev_limit`` are the largest numbers of training and dev examples; ``max_length`` and
+    ``span_length``, for SQuAD, are tokens.
     """
 
     name: str
@@ -62,17 +63,17 @@ class Scale:
     seq_length: _RowLength
     long_seq_length: _RowLength | None
     long_share: ShareBelowOne
-    masked: OpenShare
+    masking_rate: OpenShare
     snapshots: PositiveInt
     elmo: str
-    words: Annotated[int, Range(5, 1_000_000)]
+    word_vocab_size: Annotated[int, Range(5, 1_000_000)]
     targets: VocabularySize
     word_length: WordLength
     vector_size: Width
     baseline_share: PositiveFloat
     seeds: Repetitions
     epochs: Repetitions
-    batch: BatchSize
+    finetuning_batch_size: BatchSize
     learning_rates: tuple[LearningRate, ...]
     mean_heads: bool
     baseline_lr: LearningRate
@@ -113,17 +114,17 @@ SMOKE = Scale(
     seq_length=32,
     long_seq_length=None,
     long_share=0.0,
-    masked=0.15,
+    masking_rate=0.15,
     snapshots=2,
     elmo="2/16/32",
-    words=3000,
+    word_vocab_size=3000,
     targets=1000,
     word_length=16,
     vector_size=16,
     baseline_share=0.05,
     seeds=1,
     epochs=1,
-    batch=16,
+    finetuning_batch_size=16,
     learning_rates=(1e-3,),
     mean_heads=True,
     baseline_lr=1e-3,
@@ -148,17 +149,17 @@ TINY = Scale(
     seq_length=32,
     long_seq_length=128,
     long_share=0.05,
-    masked=0.3,
+    masking_rate=0.3,
     snapshots=5,
     elmo="2/128/512",
-    words=50_000,
+    word_vocab_size=50_000,
     targets=8000,
     word_length=20,
     vector_size=100,
     baseline_share=0.25,
     seeds=3,
     epochs=3,
-    batch=32,
+    finetuning_batch_size=32,
     learning_rates=(3e-4,),
     mean_heads=True,
     baseline_lr=1e-3,
@@ -183,17 +184,17 @@ PAPER = Scale(
     seq_length=128,
     long_seq_length=512,
     long_share=0.1,
-    masked=0.15,
+    masking_rate=0.15,
     snapshots=5,
     elmo="original",
-    words=793_471,
+    word_vocab_size=793_471,
     targets=793_471,
     word_length=50,
     vector_size=300,
     baseline_share=1.0,
     seeds=5,
     epochs=3,
-    batch=32,
+    finetuning_batch_size=32,
     learning_rates=(5e-5, 4e-5, 3e-5, 2e-5),
     mean_heads=False,
     baseline_lr=1e-3,

@@ -14,7 +14,7 @@ from bertkit.report.progress import Progress
 from bertkit.reproduction.corpora import Corpora
 from bertkit.reproduction.paper import Match, System
 from bertkit.reproduction.pretrainings import Pretraining, Settings, list_pretrainings, match_flop, match_parameters
-from bertkit.runs import read_run
+from bertkit.runs import has_ended, read_failure
 from bertkit.scheduling import Unit
 
 
@@ -123,6 +123,7 @@ class Systems:
             name=name,
             make=lambda progress: self._pretrain(pretraining, progress),
             is_done=lambda: has_ended(output),
+            failure=lambda: read_failure(output),
             needs=needs,
             shared=True,
         )
@@ -170,8 +171,3 @@ class Systems:
 
     def _folder(self, pretraining: Pretraining) -> Path:
         return self._corpora.output / "pretraining" / pretraining.name
-
-
-def has_ended(run: Path) -> bool:
-    """Whether a pre-training has made its last step."""
-    return (run / "run.json").exists() and read_run(run)["ended"] == "done"

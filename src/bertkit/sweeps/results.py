@@ -10,7 +10,7 @@ from bertkit import config
 from bertkit.finetuning.results import read_results
 from bertkit.report.tables import markdown_table
 from bertkit.results import Result
-from bertkit.runs import FAILED, read_run
+from bertkit.runs import has_ended, read_failure
 from bertkit.storage.atomic import write_json, write_text
 
 
@@ -55,10 +55,9 @@ class SweepResult(Result):
 
 def read_point(folder: Path, settings: dict[str, str]) -> PointResult | None:
     """The result in the run folder of a point; None if it is not finished."""
-    ended = str(read_run(folder)["ended"]) if (folder / "run.json").exists() else ""
-    if ended.startswith(FAILED):
-        return PointResult(settings=settings, folder=folder, failed=ended.removeprefix(FAILED))
-    if ended != "done":
+    if failed := read_failure(folder):
+        return PointResult(settings=settings, folder=folder, failed=failed)
+    if not has_ended(folder):
         return None
     result = read_results(folder)
     return PointResult(

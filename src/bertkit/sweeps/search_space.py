@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -120,7 +121,7 @@ def read_axes(
         if path in paths:
             raise usage_error(f"{_ORIGIN}: {paths[path]} and {name} are one setting. List all its values after one =.")
         paths[path] = name
-    axes = tuple(_read_axis(name, [str(value) for value in values]) for name, values in varied.items())
+    axes = tuple(_read_axis(name, [_spell(value) for value in values]) for name, values in varied.items())
     for axis in axes:
         if not axis.values and not ranges:
             raise usage_error(f"{_ORIGIN} {axis.name}={axis.low}..{axis.high}: a range needs --trials N.")
@@ -134,6 +135,14 @@ def _list_values(grid: Mapping[str, object]) -> dict[str, Sequence[object]]:
             raise usage_error(f"{_ORIGIN}: {name} is {values!r}, and must be a list of values: [{values!r}].")
         found[name] = list(values)
     return found
+
+
+def _spell(value: object) -> str:
+    """A value of Python as the command line has it, such as ``null``; a path, or a number of NumPy, as it prints."""
+    try:
+        return value if isinstance(value, str) else json.dumps(value)
+    except TypeError:
+        return str(value)
 
 
 def _path_of(name: str) -> str:

@@ -24,12 +24,12 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.errors import SAME_COMMAND, DivergenceError, count_of
 from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.run import begin_run, fill_in_precision, run_seeds, settings_record
+from bertkit.finetuning.run import begin_run, discard_unused_record, fill_in_precision, run_seeds, settings_record
 from bertkit.machine.interrupts import Interrupted, Interrupts
 from bertkit.report.plots import plot_sweep
 from bertkit.report.progress import Progress
 from bertkit.report.tables import summarize_scores
-from bertkit.runs import InUseError, RunFolder
+from bertkit.runs import DONE, InUseError, RunFolder
 from bertkit.scheduling import divide_work
 from bertkit.scores import is_defined, rank_score
 from bertkit.storage.atomic import TEMPORARY_PREFIX, remove_folder
@@ -90,6 +90,7 @@ class _Worker:
     def begin(self, origins: Mapping[str, str]) -> None:
         """Write the record of the sweep, or check that the folder holds the same sweep."""
         with RunFolder(self._folder, wait=True) as folder:
+            discard_unused_record(folder)
             self._base, origins = fill_in_precision(self._base, origins, folder)
             settings = {
                 "run": settings_record(self._base),
@@ -103,7 +104,7 @@ class _Worker:
                 journal = self._folder / "journal.log"
                 self._trials = Trials(journal, self._sweep.axes, count, self._sweep.sampler, seed=self._base.first_seed)
         finished = len(self.results())
-        total = self._sweep.trials or len(self._grid)
+        total = max(self._sweep.trials or len(self._grid), finished)
         points, seeds = count_of(total, "point"), count_of(self._base.seeds, "seed")
         self._progress.say(f"{points} of {seeds}, {finished} finished before")
 
@@ -129,7 +130,7 @@ class _Worker:
                 reason = result.points[0].failed
                 raise DivergenceError(f"all {len(result.points)} points have failed; the first one: {reason}")
             plot_sweep(series, result.metric, self._folder / "sweep.svg")
-            folder.note(ended="done", best=result.best.settings, mean=config.to_json(result.best.mean))
+            folder.note(ended=DONE, best=result.best.settings, mean=config.to_json(result.best.mean))
         return result
 
     def points(self) -> list[Point]:

@@ -84,6 +84,10 @@ class Reader(ABC, Generic[E]):
         splits = [split for split in self.files.splits if split.startswith("dev_")]
         return [split for split in splits if not self.files.missing(self.name, split)]
 
+    def extra_dev(self, limit: int | None) -> dict[str, list[E]]:
+        """The labelled examples of each of these splits, the first ``limit`` of them."""
+        return {split: self.labelled(split)[:limit] for split in self.extra_dev_splits()}
+
     def inspect_input(self, path: Path) -> tuple[int, list[str]]:
         """The number of examples in new input, and what a user should know about it, one sentence each."""
         ids = [example.id for example in self.read(path)]

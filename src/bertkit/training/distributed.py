@@ -227,4 +227,7 @@ def _connect_store() -> tuple[dist.Store, int, int]:
     return connected
 
 
-_LOST = "another process of this training has ended or hangs. Checkpoints are intact: start all again with --resume."
+_LOST = (
+    "another process of this training has ended or hangs. Checkpoints are intact: start all again, `pretrain` with "
+    "--resume."
+)

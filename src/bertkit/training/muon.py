@@ -33,8 +33,8 @@ def find_hidden_matrices(model: nn.Module) -> dict[str, int]:
     """The weights that Muon trains, by name, with the number of matrices that each stacks.
 
     They are the weights of the Linear layers whose sides differ by a factor of 8 at most, which leaves out the output
-    layers of few classes (256 wide: of up to 31) and of a vocabulary. Embeddings, convolutions and recurrent cells are
-    no Linear layers.
+    layers of few classes (256 wide: of up to 31) and of a vocabulary. Embeddings, convolutions and
+    torch's own LSTMs are no Linear layers; the gates of ELMo's LSTMs are one, of four stacked matrices.
     """
     stacked = {
         f"{path}.{name}".lstrip("."): count
