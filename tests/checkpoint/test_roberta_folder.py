@@ -110,6 +110,19 @@ def test_a_missing_head_is_named_as_in_transformers(folder: Path) -> None:
         ModelFolder.open(folder).load_model(ask_classes)
 
 
+def test_a_pooler_beside_a_classifier_is_not_used(model: Model, tokens: ByteLevelBPE, tmp_path: Path) -> None:
+    """As in roberta-large-mnli: the classifier of Hugging Face has a layer of its own in place of the pooler."""
+    classifier = Model(model.encoder, ask_classes(model.encoder))
+    save_model(tmp_path / "model", classifier, tokens, metadata={})
+    pooler = {
+        f"roberta.pooler.dense.{part}": torch.ones(14, *width) for part, width in (("weight", [14]), ("bias", []))
+    }
+    rewrite(tmp_path / "model", **pooler)
+    loaded = ModelFolder.open(tmp_path / "model").load_model(ask_classes)
+    for name, weight in classifier.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], weight), name
+
+
 def test_a_copy_of_the_word_embeddings_is_ignored_if_it_is_equal(folder: Path) -> None:
     word = load_file(folder / "model.safetensors")["roberta.embeddings.word_embeddings.weight"]
     rewrite(folder, **{"lm_head.decoder.weight": word.clone(), "roberta.embeddings.position_ids": torch.arange(41)})

@@ -53,6 +53,15 @@ def test_long_lines_are_cut_at_spaces_wherever_the_chunks_end() -> None:
         assert list(cut_lines(chunks, 11)) == expected
 
 
+@pytest.mark.parametrize("size", [1, 5, 99])
+@pytest.mark.parametrize("ending", ["", " ", "  \t "])
+def test_the_end_of_a_long_line_is_no_line_of_its_own(ending: str, size: int) -> None:
+    """It would be blank, and end a document."""
+    text = f"{'x' * 22}{ending}\nnext"
+    chunks = [text[start : start + size] for start in range(0, len(text), size)]
+    assert list(cut_lines(chunks, 11)) == ["x" * 11, f"{'x' * 11}{ending}\n", "next"]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 99])
 def test_lines_are_counted_up_to_a_byte(size: int) -> None:
     data = b"one\r\ntwo\rthree\n\n\r\nfour"

@@ -95,9 +95,9 @@ def test_matrices_with_gaps_or_without_numbers() -> None:
 @needs_amx
 def test_totals_of_rows_in_any_layout() -> None:
     for left in (torch.randn(100, 70).T, torch.randn(1, 100), torch.randn(100, 1), torch.randn(100, 1).T):
-        totals = torch.zeros(len(left))
+        totals = torch.full((len(left),), 7.0)
         amx.multiply(left, amx.pack(torch.randn(left.shape[1], 40)), row_totals=totals)
-        torch.testing.assert_close(totals, left.bfloat16().float().sum(1), rtol=0.01, atol=0.1)
+        torch.testing.assert_close(totals - 7, left.bfloat16().float().sum(1), rtol=0.01, atol=0.1)
 
 
 @needs_amx
@@ -114,10 +114,13 @@ def test_sides_that_do_not_fit_are_refused_and_other_formats_converted() -> None
 
 def test_the_user_is_told_who_computes_products(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ("own kernels for AMX" in amx.explain()) == amx.is_available()
-    monkeypatch.setattr(amx, "_is_granted", lambda: False)
+    monkeypatch.setattr(amx, "_permission", lambda: 0)
     monkeypatch.setattr(amx, "has_amx", lambda: False)
     assert amx.explain() == "by torch; this processor has no AMX"
     monkeypatch.setattr(amx, "has_amx", lambda: True)
-    assert amx.explain().startswith("by torch")
+    monkeypatch.setattr(amx, "is_compiled", lambda: True)
+    assert amx.explain() == "by torch, because the system does not let this process use AMX"
+    monkeypatch.setattr(amx, "_permission", lambda: -1)
+    assert amx.explain() == "by torch, because the C compiler does not know AMX; GCC 11 and later do"
     monkeypatch.setattr(amx, "is_compiled", lambda: False)
     assert "with a C compiler" in amx.explain()

@@ -24,8 +24,7 @@ def no_cached_library() -> Iterator[None]:
 def test_the_compiled_file_is_kept_and_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert fused._library() is not None
-    (kept,) = (tmp_path / "bertkit").iterdir()
-    assert kept.name.startswith("fused-")
+    (kept,) = (tmp_path / "bertkit").glob("fused-*.so")
     fused._library.cache_clear()
     monkeypatch.setattr(fused, "_COMMAND", ("false",))
     monkeypatch.setattr(fused, "_fingerprint", lambda: kept.stem.removeprefix("fused-"))
@@ -78,7 +77,41 @@ def test_a_damaged_file_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     file = tmp_path / "bertkit" / f"fused-{fused._fingerprint()}.so"
     file.write_bytes(b"no library")
     assert fused.is_compiled()
-    assert file.read_bytes().startswith(b"\x7fELF")
+    content = file.read_bytes()
+    assert content.startswith(b"\x7fELF")
+    fused._library.cache_clear()
+    file.unlink()  # the file that is loaded keeps its length
+    file.write_bytes(content[:8192])  # to load it would end this process
+    assert fused.is_compiled()
+    assert len(file.read_bytes()) == len(content)
+
+
+@needs_compiler
+def test_processes_that_need_it_at_once_compile_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one has looked for the file before the first has written it, and waits for the lock."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compiled: list[Path] = []
+    compile_file, is_intact, answers = fused._compile, fused._is_intact, iter([False])
+    assert fused.is_compiled()
+    fused._library.cache_clear()
+
+    def count(path: Path) -> None:
+        compiled.append(path)
+        compile_file(path)
+
+    monkeypatch.setattr(fused, "_compile", count)
+    monkeypatch.setattr(fused, "_is_intact", lambda path: next(answers, None) is None and is_intact(path))
+    assert fused.is_compiled()
+    assert not compiled
+
+
+@needs_compiler
+def test_another_compiler_compiles_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = fused._fingerprint()
+    (tmp_path / "cc").write_text("#!/bin/sh")
+    (tmp_path / "cc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert fused._fingerprint() != here
 
 
 @needs_compiler

@@ -36,6 +36,15 @@ def test_a_counter_that_began_again_goes_on(tmp_path: Path) -> None:
     assert joules == pytest.approx(100 + 1.5 + 9 + 1.5)
 
 
+def test_a_counter_that_cannot_be_read_any_more_ends_the_measurement(tmp_path: Path) -> None:
+    write_zone(tmp_path, "intel-rapl:0", 9_000_000)
+    meter = EnergyMeter(folder=tmp_path)
+    (tmp_path / "intel-rapl:0" / "energy_uj").unlink()
+    assert meter.joules is None
+    write_zone(tmp_path, "intel-rapl:0", 10_000_000)
+    assert meter.joules is None
+
+
 def test_without_counters_or_an_earlier_part_the_energy_is_not_known(tmp_path: Path) -> None:
     assert EnergyMeter(folder=tmp_path / "missing").joules is None
     write_zone(tmp_path, "intel-rapl:0", 1)

@@ -80,6 +80,22 @@ def test_a_layer_is_trained_as_torchs(bias: bool, frozen: tuple[str, ...], dtype
 
 
 @needs_amx
+@pytest.mark.parametrize("default", [torch.float64, torch.bfloat16])
+def test_gradients_do_not_depend_on_the_default_number_format(default: torch.dtype) -> None:
+    layer, states, gradient = Linear(64, 6), torch.randn(8, 64), torch.randn(8, 6)
+    expected = train(layer, states, gradient)
+    for each in layer.parameters():
+        each.grad = None
+    torch.set_default_dtype(default)
+    try:
+        found = train(layer, states, gradient)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    for one, other in zip(expected, found, strict=True):
+        assert torch.equal(one, other)
+
+
+@needs_amx
 def test_gradients_of_weights_are_not_rounded_to_bfloat16() -> None:
     layer, states, gradient = Linear(40, 50), torch.randn(70, 40, requires_grad=True), torch.randn(70, 50)
     *_, to_states, to_weight, to_bias = train(layer, states, gradient)

@@ -54,10 +54,19 @@ def test_a_folder_is_written_and_replaced(tmp_path: Path) -> None:
     assert names(tmp_path) == ["model"]
 
 
-def test_what_a_killed_process_of_the_same_number_left_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / f".bertkit-tmp-{os.getpid()}-model").mkdir()
-    write_folder(tmp_path / "model", lambda folder: (folder / "a.txt").write_text("new"))
-    assert names(tmp_path) == ["model"]
+def test_two_writers_of_one_file_do_not_mix_their_contents(tmp_path: Path) -> None:
+    """Threads have one process number, and so may processes of two containers that share a folder."""
+    path = tmp_path / "a.txt"
+
+    def write_slowly(temporary: Path) -> None:
+        temporary.write_text("first, ")
+        write_file(path, lambda other: other.write_text("second"))
+        with temporary.open("a") as file:
+            file.write("of the first")
+
+    write_file(path, write_slowly)
+    assert path.read_text() == "first, of the first"
+    assert names(tmp_path) == ["a.txt"]
 
 
 def test_a_failed_write_of_a_folder_keeps_the_old_one(tmp_path: Path) -> None:

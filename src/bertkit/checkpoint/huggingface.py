@@ -49,16 +49,18 @@ def tensors_to_hf(model: Model) -> dict[str, Tensor]:
 def normalize_state_dict(spec: HuggingFaceSpec, tensors: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
     """Hugging Face's tensors in float32 under their current names, those of the encoder without a prefix.
 
-    Old names are replaced, and weights that a head moves get their usual name. Buffers are dropped, and so are copies
-    of tied weights if they equal the original.
+    Old names are replaced, and weights that a head moves get their usual name; what the file has under that name, such
+    as the pooler beside a classifier of RoBERTa, is not used by the head and dropped. Buffers are dropped, and so are
+    copies of tied weights if they equal the original.
     """
     normalized: dict[str, Tensor] = {}
     usual = {moved: name for places in spec.moved.values() for name, moved in places.items()}
+    names = {name: _current_name(name, spec.prefix) for name in tensors}
+    unused = {usual[name] for name in names.values() if name in usual}
     for name, tensor in tensors.items():
-        current = _current_name(name, spec.prefix)
-        current = usual.get(current, current)
-        if current.endswith(spec.buffers):
+        if names[name] in unused or names[name].endswith(spec.buffers):
             continue
+        current = usual.get(names[name], names[name])
         if current in normalized:
             raise data_error(f"{source} holds {current} twice, once as {name}.")
         normalized[current] = _to_float32(tensor, f"{source}: {name}")

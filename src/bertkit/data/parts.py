@@ -181,7 +181,8 @@ def _find_end(held: bytearray, boundary: Boundary, size: int) -> int:
     if end:
         return end
     # More than white space must remain of the line: a line of it ends a document.
-    return held.rfind(b" ", size // 2, len(held[:size].rstrip())) + 1 or _find_character(held, size - 1)
+    last = len(held[:size].rstrip()) or size
+    return held.rfind(b" ", size // 2, last) + 1 or _find_character(held, last - 1)
 
 
 def _find_blank_line(held: bytearray, newline: bytes, end: int) -> int:

@@ -5,11 +5,12 @@ another way, and any example can be made at any time.
 
 The reference code goes through each document from its beginning and passes unused sentences on to the next example
 (google-research/bert ``create_pretraining_data.py``). Here the corpus is divided into strides instead, which are as
-long as the text that the reference uses per example on average, and which are shifted by a random amount in every
-epoch. An example begins with the sentence in which its stride begins. The lengths, the end of A, the choice of B, the
-truncation and the share of random pairs are as in the reference; that share is above 50 %, because a single sentence
-has no next one. Two things differ: short sequences are chosen per example, not per document; and the sentences that
-follow a pair with a random B are not used by the next example, but come with the shift of another epoch.
+long as the text that the reference uses per example of full length, and which are shifted by a random amount in every
+epoch. An example begins with the sentence in which its stride begins. The end of A, the choice of B and the truncation
+are as in the reference, and more than half of the pairs are random, because a single sentence has no next one. Two
+things differ: short sequences are chosen per example, where the reference chooses a length per document and so makes
+many examples of one with a short length (docs/decisions.md has the figures); and the sentences that follow a pair with
+a random B are not used by the next example, but come with the shift of another epoch.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class SegmentPairs:
         return [self._make(*each) for each in zip(positions.tolist(), lengths.tolist(), draws, strict=True)]
 
     def _choose_lengths(self, rng: CounterRng) -> NDArray[np.int64]:
-        """(B,) mostly ``max_tokens``; for one example in ten a random target of at least 2 (section A.2)."""
+        """(B,) mostly ``max_tokens``; for one example in ten a random target of at least 2, as in the reference."""
         short = rng.uniform("passage.short")[:, 0] < self.sampling.short_sequences
         lengths = 2 + rng.below("passage.length", self.max_tokens - 1)[:, 0]
         return np.where(short, lengths, self.max_tokens)

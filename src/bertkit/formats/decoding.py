@@ -124,7 +124,8 @@ def _refuse_binary(path: Path, block: bytes) -> None:
 def cut_lines(chunks: Iterable[str], longest: int) -> Iterator[str]:
     """Lines with their ``\\n``; a line longer than ``longest`` is cut into parts, at a space if there is one.
 
-    The result does not depend on where the chunks end, so that a file and its compressed copy are cut in the same way.
+    White space alone is never cut off: it would be an empty line, which ends a document. The result does not depend on
+    where the chunks end, so that a file and its compressed copy are cut in the same way.
     """
     rest = ""
     for chunk in chunks:
@@ -140,7 +141,7 @@ def cut_lines(chunks: Iterable[str], longest: int) -> Iterator[str]:
 
 
 def _parts(line: str, longest: int) -> Iterator[str]:
-    while len(line) > longest:
+    while len(line) > longest and not line[longest:].isspace():
         at = line.rfind(" ", longest // 2, longest) + 1 or longest
         yield line[:at]
         line = line[at:]

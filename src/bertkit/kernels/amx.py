@@ -26,7 +26,7 @@ _MOST_DEPTH = 48 * _SIDE
 
 def is_available() -> bool:
     """Whether this processor has AMX, the passes are compiled, and the system gives its registers to this process."""
-    return is_compiled() and _is_granted()
+    return is_compiled() and _permission() > 0
 
 
 def explain() -> str:
@@ -35,7 +35,9 @@ def explain() -> str:
         return "by torch; this processor has no AMX"
     if not is_compiled():
         return "by torch; with a C compiler bertkit's own kernels for AMX are faster"
-    if not is_available():
+    if _permission() < 0:
+        return "by torch, because the C compiler does not know AMX; GCC 11 and later do"
+    if _permission() == 0:
         return "by torch, because the system does not let this process use AMX"
     return "in bfloat16 by bertkit's own kernels for AMX"
 
@@ -46,12 +48,13 @@ def has_amx() -> bool:
 
 
 @cache
-def _is_granted() -> bool:
+def _permission() -> int:
+    """Of the system to use AMX: 1 if it is given, 0 if it is refused, -1 if the compiled file has no code for AMX."""
     if not has_amx():
-        return False
+        return 0
     granted = torch.zeros(1, dtype=torch.int32)
     call("request_amx", granted)
-    return bool(granted)
+    return int(granted)
 
 
 def call_on_amx(name: str, *arguments: Tensor | float | None) -> None:
@@ -90,9 +93,9 @@ def multiply(
 ) -> Float[Tensor, "M N"]:
     """``activation(left right + bias) + residual`` in bfloat16 or float32, summed in float32.
 
-    ``left`` is rounded to bfloat16; a transposed view needs no copy. ``bias`` is float32 and contiguous. ``row_totals``
-    receives the sums of the rows of ``left``. A row of the result does not depend on the other rows, nor on the number
-    of threads.
+    ``left`` is rounded to bfloat16; a transposed view needs no copy. ``bias`` is float32 and contiguous. The sums
+    of the rows of ``left`` are added to ``row_totals``, which is float32. A row of the result does not depend on the
+    other rows, nor on the number of threads.
     """
     rows, columns = len(left), right.columns
     if left.shape[1] != right.depth or right.depth == 0:
@@ -106,7 +109,7 @@ def multiply(
     sums = new_floats(round_up_to_tiles(rows) * stride) if right.depth > _MOST_DEPTH else None
     left, is_float32, rows_are_summed, left_stride = _describe(left)
     if row_totals is not None and not rows_are_summed:
-        torch.sum(left, dim=1, dtype=torch.float32, out=row_totals)
+        row_totals += left.sum(dim=1, dtype=torch.float32)
         row_totals = None
     residual = None if residual is None else residual.bfloat16().contiguous()
     call_on_amx(

@@ -16,7 +16,7 @@ static inline int64_t find_head(int64_t map, int64_t heads, int64_t length, int6
 
 static inline int64_t round_up(int64_t count) { return divide_up(count, SIDE) * SIDE; }
 
-/* e^x with a relative error of 3e-6, for x from -100 to 88: instructions of AVX-512 that exp_fast cannot count on. */
+/* e^x with a relative error of 4e-6, for x from -87 to 88: instructions of AVX-512 that exp_fast cannot count on. */
 static inline __m512 exp_of(__m512 x) {
     __m512 power = _mm512_mul_ps(_mm512_max_ps(_mm512_set1_ps(-100.0f), x), _mm512_set1_ps(1.44269504f));
     __m512 whole = _mm512_roundscale_ps(power, 0), rest = _mm512_sub_ps(power, whole);

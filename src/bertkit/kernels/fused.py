@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -24,6 +25,7 @@ from torch import Tensor
 
 from bertkit.errors import BertkitError
 from bertkit.storage.atomic import make_folder, write_file
+from bertkit.storage.locks import exclusive_lock
 from bertkit.storage.user_cache import user_cache
 
 _FOLDER = Path(__file__).parent
@@ -49,6 +51,8 @@ _PROCESSOR = ("model name", "flags", "CPU implementer", "CPU part", "Features")
 
 _MOST_SECONDS = 600
 """For the compiler, which needs three on an idle core and was seen to need more than 60 on a busy one."""
+
+_DIGEST_BYTES = 32
 
 _POINTER, _LONG, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 FORMATS = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
@@ -147,14 +151,18 @@ def _load_from_cache() -> ctypes.CDLL:
     if folder is None:
         raise FileNotFoundError("this user has no home")
     path = folder / f"fused-{_fingerprint()}.so"
-    if path.exists():
-        try:
-            return _load(path)
-        except OSError:  # damaged; compiled again
-            path.unlink()
-    make_folder(folder)
-    write_file(path, _compile)
+    if not _is_intact(path):
+        make_folder(folder)
+        with exclusive_lock(folder / "compile.lock", wait=True):  # one process compiles, and the others find its file
+            if not _is_intact(path):
+                write_file(path, _compile)
     return _load(path)
+
+
+def _is_intact(path: Path) -> bool:
+    """Whether the file is there, with its SHA-256 at its end: to load a shortened one ends the process."""
+    content = path.read_bytes() if path.exists() else b""
+    return content[-_DIGEST_BYTES:] == hashlib.sha256(content[:-_DIGEST_BYTES]).digest()
 
 
 def _load_from_temporary() -> ctypes.CDLL | None:
@@ -175,6 +183,8 @@ def _compile(path: Path) -> None:
     except (OSError, subprocess.SubprocessError) as error:
         raise _CompilerError(str(error)) from error
     _load(path)
+    with path.open("ab") as file:  # which a loader does not read
+        file.write(hashlib.sha256(path.read_bytes()).digest())
 
 
 def _load(path: Path) -> ctypes.CDLL:
@@ -189,7 +199,7 @@ def _load(path: Path) -> ctypes.CDLL:
 
 
 def _fingerprint() -> str:
-    """A hash of everything that decides what is compiled, so that another processor compiles a file of its own."""
+    """A hash of everything that decides what is compiled: another processor or compiler makes a file of its own."""
     processor: list[str] = []
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8") as file:
@@ -197,5 +207,15 @@ def _fingerprint() -> str:
     except OSError:
         pass
     files = [(_FOLDER / name).read_text(encoding="utf-8") for name in (*_HEADERS, *_SOURCES)]
-    content = [*files, *_FLAGS, *processor]
+    content = [*files, *_FLAGS, *processor, _identify_compiler()]
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:16]
+
+
+def _identify_compiler() -> str:
+    """Path, size and time of the compiler's program, which change when it is replaced; empty without one."""
+    found = shutil.which(_COMMAND[0])
+    if found is None:
+        return ""
+    program = Path(found).resolve()
+    facts = program.stat()
+    return f"{program} {facts.st_size} {facts.st_mtime_ns}"

@@ -42,6 +42,9 @@ class EnergyMeter:
             return None
         for zone, last in self._last.items():
             now = _read(zone / "energy_uj")
+            if now < 0:  # the permission has gone, and with it what was used since
+                self._last = {}
+                return None
             self._used += (now - last) % (self._ranges[zone] + 1)
             self._last[zone] = now
         return self.before + self._used / 1e6

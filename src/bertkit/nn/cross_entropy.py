@@ -56,7 +56,7 @@ class _SumCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: passes.Context, logits: Float[Tensor, "N V"], labels: Int[Tensor, " M"]) -> Float[Tensor, ""]:
         gradient = torch.empty_like(logits)
-        total = torch.zeros(())
+        total = torch.zeros((), dtype=torch.float32)
         rows = _rows_per_block(logits)
         gradient[len(labels) :] = 0  # rows without a label only round up the number of rows
         for start in range(0, len(labels), rows):

@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from bertkit.kernels import amx
+from bertkit.kernels.fused import new_floats
 from bertkit.kernels.passes import Context, is_possible
 
 
@@ -74,5 +75,5 @@ class _AmxLinear(torch.autograd.Function):
         to_states = amx.multiply(gradient, amx.pack(weight), dtype=ctx.dtype) if needs_states else None
         if not needs_weight:
             return to_states, None, gradient.sum(0, dtype=torch.float32) if needs_bias else None
-        to_bias = torch.zeros(len(weight)) if needs_bias else None
+        to_bias = new_floats(len(weight)).zero_() if needs_bias else None
         return to_states, amx.multiply(gradient.T, amx.pack(states), row_totals=to_bias, dtype=torch.float32), to_bias

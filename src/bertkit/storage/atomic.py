@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -180,9 +181,8 @@ def explain_writing(path: Path) -> Iterator[None]:
 @contextmanager
 def _temporary_sibling(path: Path) -> Iterator[Path]:
     """A temporary name beside ``path``; a file or folder that has it at the end is deleted."""
-    temporary = path.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{path.name}")
-    with suppress(OSError):
-        _delete(temporary)  # of a process that was killed: in a container each has the same number
+    # The number of the process is not enough: two threads have one, and so may two containers.
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
     try:
         yield temporary
     finally:
