@@ -114,10 +114,9 @@ def test_a_pooler_beside_a_classifier_is_not_used(model: Model, tokens: ByteLeve
     """As in roberta-large-mnli: the classifier of Hugging Face has a layer of its own in place of the pooler."""
     classifier = Model(model.encoder, ask_classes(model.encoder))
     save_model(tmp_path / "model", classifier, tokens, metadata={})
-    pooler = {
-        f"roberta.pooler.dense.{part}": torch.ones(14, *width) for part, width in (("weight", [14]), ("bias", []))
-    }
-    rewrite(tmp_path / "model", **pooler)
+    (tmp_path / "model" / "bertkit.json").unlink()  # which has the length of the file
+    pooler = {"weight": torch.ones(14, 14), "bias": torch.ones(14)}
+    rewrite(tmp_path / "model", **{f"roberta.pooler.dense.{part}": each for part, each in pooler.items()})
     loaded = ModelFolder.open(tmp_path / "model").load_model(ask_classes)
     for name, weight in classifier.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], weight), name
