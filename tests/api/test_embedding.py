@@ -11,6 +11,8 @@ import pytest
 from tests.formats.memory_tables import frame
 
 import bertkit
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
 from bertkit.errors import BertkitError
 
 
@@ -68,3 +70,14 @@ def test_layers_are_numbers_with_commas(workspace: Path, tmp_path: Path) -> None
     with pytest.raises(BertkitError, match="layer 9 does not exist: the model has 1 layer,"):
         bertkit.embed(workspace / "run", workspace / "reviews.csv", output=tmp_path / "v.npy", layers="-1,9")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("normalize", [None, True, False])
+def test_what_is_said_of_the_length_of_vectors_overrules_the_model(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, normalize: bool | None
+) -> None:
+    monkeypatch.setattr(ModelFolder, "embedding", SentenceEmbedding(normalize=True))
+    made = bertkit.embed(
+        workspace / "run", workspace / "reviews.csv", output=tmp_path / "v.npy", progress="quiet", normalize=normalize
+    )
+    assert made.settings.normalize is (normalize is not False)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -15,6 +16,15 @@ def test_the_commands_say_what_they_found(workspace: Path, tmp_path: Path, capsy
     shown = capsys.readouterr().out
     assert "most by" in shown
     assert "left out" not in shown
+
+
+def test_the_results_are_also_json(workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("explain", workspace / "tuned", "a river", "-o", tmp_path / "why.html", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["tokens"]) == len(found["contributions"])
+    run("attention", workspace / "tuned", "a river", "-o", tmp_path / "maps.html", "--json")
+    maps = json.loads(capsys.readouterr().out)
+    assert len(maps["weights"][0][0]) == len(maps["tokens"])
 
 
 def test_the_commands_say_what_was_not_read(

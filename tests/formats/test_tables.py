@@ -72,6 +72,10 @@ def test_broken_csv_is_an_error_with_its_line(data: bytes, message: str, tmp_pat
         read(tmp_path / "t.csv", HEADER + data)
 
 
+def test_a_value_that_is_the_name_of_the_only_column_is_a_value(tmp_path: Path) -> None:
+    assert read(tmp_path / "t.csv", b"word\nhello\nword\n") == [("hello",), ("word",)]
+
+
 def test_columns_with_the_same_name_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match='more than one column "text"'):
         read(tmp_path / "t.csv", b"text,text\nx,y\n")

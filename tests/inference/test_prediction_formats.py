@@ -165,7 +165,7 @@ def test_every_start_of_a_formula_gets_an_apostrophe(tmp_path: Path, text: str) 
         assert list(csv.reader(file))[1] == [f"'{text}"] * len(columns.columns)
 
 
-@pytest.mark.parametrize("text", ["-3", "+3.25", "-3,2", "-1e-5", "7"])
+@pytest.mark.parametrize("text", ["-3", "+3.25", "-3,2", "-1e-5", "7", "-.5", "-1,234.50"])
 def test_a_number_is_no_formula(tmp_path: Path, text: str) -> None:
     columns = AnswerColumns(columns=("id", "label"))
     find_writer(Path("out.csv"))([{"id": text, "label": f"{text}+1"}], tmp_path / "out.csv", columns)

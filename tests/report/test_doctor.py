@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from bertkit.report import doctor
@@ -20,8 +23,16 @@ def test_diagnosis_shows_speed_libraries_and_data_folder(monkeypatch: pytest.Mon
 
 
 def test_missing_library_is_shown_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_EXTRAS", {"no_such_library": "parquet"})
-    assert "missing     no_such_library: pip install 'bertkit[parquet]'" in doctor.examine().lines()
+    monkeypatch.setattr(doctor, "_list_optional", lambda: {"none-such": "serve", "no_other": "serve", "torch": "track"})
+    found = doctor.examine()
+    assert "missing     none-such, no_other: pip install 'bertkit[serve]'" in found.lines()
+    assert found.installed["torch"]
+
+
+def test_every_extra_is_known() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    extras = set(project["optional-dependencies"]) - {"test", "dev", "bench"}
+    assert set(doctor._list_optional().values()) == extras
 
 
 def test_memory_is_unknown_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:

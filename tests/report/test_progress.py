@@ -48,6 +48,20 @@ def test_a_job_of_one_unit_is_named_in_the_singular(clock: list[float], capsys: 
     assert last == "predicting: 1 row in 0 s"
 
 
+@pytest.mark.parametrize("mode", ["plain", "json"])
+def test_nothing_is_said_of_a_total_that_nobody_knows(mode: ProgressMode, capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(mode) as progress:
+        progress.start("predicting", None, "row")
+        progress.advance(0)
+        progress.advance(3)
+        progress.finish()
+    shown = capsys.readouterr().err
+    if mode == "plain":
+        assert shown == "predicting: 0 rows\npredicting: 3 rows in 0 s\n"
+    else:
+        assert [json.loads(line)["total"] for line in shown.splitlines()] == [None, None]
+
+
 def test_plain_lines_come_every_few_seconds(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     run_job("auto", clock)
     assert capsys.readouterr().err.splitlines() == [

@@ -36,7 +36,7 @@ def embed(options: EmbedOptions) -> EmbeddingRecord:
     with _as_file(given_path(options.input)) as input, Progress(options.progress) as bar:
         source = open_text_column(input, options.text, encoding=encoding)
         model = load(options.model, precision=options.precision)
-        settings = settings_for(model, options.pool, _parse_layers(options.layers), options.normalize or None)
+        settings = settings_for(model, options.pool, _parse_layers(options.layers), options.normalize)
         if options.text is None and source.sentence:
             bar.say(source.sentence)
 

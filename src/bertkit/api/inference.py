@@ -36,7 +36,7 @@ def predict(options: PredictOptions) -> int:
     elif any((options.text, options.pair, options.id, options.encoding)):
         raise usage_error("stdin has lines of UTF-8 and no columns: leave out --text, --pair, --id and --encoding.")
     with Progress(options.progress) as bar:
-        total, notes = (0, []) if input == STREAM else model.task.reader.inspect_input(input)
+        total, notes = (None, []) if input == STREAM else model.task.reader.inspect_input(input)
         for note in filter(None, [sentence, *notes]):
             bar.say(note)
         bar.start("predicting", total, "row")

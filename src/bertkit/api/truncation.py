@@ -12,7 +12,8 @@ def report_truncated(model: Pipeline, bar: Progress) -> None:
     if model.num_truncated:
         bar.finish()
         cut = f"{count_of(model.num_truncated, 'example')} {verb_of(model.num_truncated, 'was', 'were')} cut"
-        bar.say(
-            f"{cut} to {model.task.max_length} tokens, as in training. "
-            f"{model.task.advise_on_truncation()} in its fine-tuning."
-        )
+        if "task" in model.models[0].metadata:
+            advice = f", as in training. {model.task.advise_on_truncation()} in its fine-tuning."
+        else:  # of another library; how it was trained is not known
+            advice = ""
+        bar.say(f"{cut} to {model.task.max_length} tokens{advice}")

@@ -32,10 +32,13 @@ def corpus_check(options: CorpusCheckOptions, *, json: bool, verbosity: Verbosit
     verbosity.suggest("bertkit", "tokenizer", "train", *files, "--vocab-size", report.vocab_size, "-o", "TOK")
 
 
-def tokenizer_train(options: TokenizerTrainOptions, *, verbosity: Verbosity) -> None:
+def tokenizer_train(options: TokenizerTrainOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Train a tokenizer, and show the size of its vocabulary."""
     trained = bertkit.tokenizer_train(**vars(options))
-    show_lines([f"{options.output}: {trained.vocab_size:,} subwords"])
+    if json:
+        show_json({"output": str(options.output), "vocab_size": trained.vocab_size})
+    else:
+        show_lines([f"{options.output}: {trained.vocab_size:,} subwords"])
     files = [*_shorten(options.files), *_name_field(options.field)]
     if options.on_bad_bytes != "error":
         files += ["--on-bad-bytes", options.on_bad_bytes]

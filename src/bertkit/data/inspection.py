@@ -102,11 +102,12 @@ class CorpusReport(Result):
 
     @property
     def vocab_size(self) -> int:
-        """A size of the vocabulary for this corpus: an entry for every 400 tokens, from 1,000 to BERT's 30,000.
+        """A size of the vocabulary for this corpus: an entry for every 100 tokens, from 1,000 to BERT's 30,000.
 
-        Then even a small corpus has examples of most subwords. English has about 4.5 characters per token.
+        With 1.65 million tokens 16,000 entries are better than 8,000 or 4,000 (docs/results/quickstart.md). English has
+        about 4.5 characters per token.
         """
-        entries = round(self.counts.characters / 4.5 / 400, -3)
+        entries = round(self.counts.characters / 4.5 / 100, -3)
         return int(min(max(entries, 1_000), 30_000))
 
     @property

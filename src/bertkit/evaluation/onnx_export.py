@@ -17,7 +17,7 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import OutputArrays, Tokenizer
 from bertkit.errors import data_error, usage_error
 from bertkit.evaluation.evaluate import LabelledSplit, read_split
-from bertkit.inference.conversion import Conversion, convert, load_whole_model
+from bertkit.inference.conversion import Conversion, convert, explain_export, load_whole_model
 from bertkit.inference.onnx_model import HIDDEN_STATES, OnnxModel, quantize_onnx, write_onnx
 from bertkit.inference.predict import run_features
 from bertkit.inference.runtime import Runtime
@@ -99,7 +99,9 @@ def export_onnx(folder: ModelFolder, output: Path, *, int8: bool = False, check:
             make_folder((output / FILE).parent)
             write_file(output / FILE, lambda path: shutil.copyfile(file, path))
     size = (output / FILE).stat().st_size / 2**20
-    return replace(conversion, notes=(*conversion.notes, f"{FILE}: {size:,.1f} MiB", *notes))
+    # That other libraries lack the head is true of the folder, and not of the file.
+    kept = [each for each in conversion.notes if task is None or each != explain_export(task)]
+    return replace(conversion, notes=(*kept, f"{FILE}: {size:,.1f} MiB", *notes))
 
 
 class _Similarity(nn.Module):

@@ -82,7 +82,7 @@ class Table:
     """A file as named columns. It is opened and its format guessed once; ``rows`` reads it from the first row.
 
     ``encoding`` is what the user may name; None is UTF-8 in a command without that option. A field in an object of JSON
-    is a column too, such as ``labels.score``, for who names it: it is in the table but not among ``columns``.
+    can be asked for by name, such as ``labels.score``, but is not listed in ``columns``.
     With ``keeps_rows`` the cells of a complete reading stay in memory and serve later readings of the same columns.
     ``broken`` counts the rows that the last reading left out.
     """
@@ -204,7 +204,7 @@ class Table:
                 f"{at_line(self.path, row.line)}: {cells}, but {columns} ({', '.join(self.columns[:12])}). "
                 f"{self._advise_on_width(len(row.cells))}"
             )
-        if not self.form.names and tuple(row.cells) == self.columns:
+        if not self.form.names and len(self.columns) > 1 and tuple(row.cells) == self.columns:
             raise data_error(
                 f"{at_line(self.path, row.line)}: the line of column names again. Delete it, or add such a line at the "
                 "top if the first has values."

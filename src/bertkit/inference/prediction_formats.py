@@ -29,7 +29,8 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """A spreadsheet takes a cell that begins like this for a formula, also after white space; the last four are the
 full-width forms of the others."""
 
-_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?([eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?([0-9]+([.,][0-9]+)*|[.,][0-9]+)([eE][+-]?[0-9]+)?")
+"""Also ``-1,234.50`` and ``-1,5``, and without white space, after which a spreadsheet may find a formula."""
 
 _HALF_CHARACTERS = "backslashreplace"
 """Half a character, which JSON can spell and UTF-8 cannot, is written as JSON spells it."""

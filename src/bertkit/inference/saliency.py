@@ -124,7 +124,7 @@ def _score(
     embedded: Tensor,
     pick: _Pick,
 ) -> Tensor:
-    """The score (S,), on the host, of rows of a ``batch`` there whose embeddings are ``embedded`` (S, T, H)."""
+    """The scores (S,) of S copies of the only row of ``batch``, with the token embeddings ``embedded`` (S, T, H)."""
     count = len(embedded)
     rows = Batch(
         input_ids=batch.input_ids.expand(count, -1),

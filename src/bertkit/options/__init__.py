@@ -2,5 +2,5 @@
 
 The docstring of a record says what its verb does, and the text under a field what that option means. The Python
 functions (``api``), the command line (``cli``), ``help(bertkit.finetune)`` and the pages of ``docs/reference`` are made
-from them. Only the standard library is imported here, so that ``bertkit finetune --help`` does not wait for PyTorch.
+from them. Neither PyTorch nor anything as slow is imported here, so that ``bertkit finetune --help`` does not wait.
 """

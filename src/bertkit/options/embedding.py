@@ -35,8 +35,8 @@ class EmbedOptions(InferenceJobOptions):
     as a model of embeddings, else mean]"""
     layers: str | tuple[int, ...] = "-1"
     """Layers that are averaged, such as -4,-3,-2,-1 for the last four; 0 is the embeddings."""
-    normalize: bool = False
-    """Give every vector the length 1."""
+    normalize: bool | None = None
+    """Give every vector the length 1. [default: as the model was trained, else no]"""
     overwrite: bool = False
     """Replace OUTPUT if it exists."""
 
@@ -51,7 +51,7 @@ class SearchOptions(ModelOptions):
     vectors: InputFile = field(kw_only=False)
     """File that embed wrote."""
     query: str | Sequence[str] = field(kw_only=False)
-    """A text. In Python also a list of texts, for which the vectors are read once."""
+    """A text. In Python also a list of texts, for which the vectors are read once per 64 texts."""
     model: Annotated[AnyPath | LoadedModel, Input("model")]
     """The model that made the vectors. In Python also a loaded model, which stays on its device."""
     top_k: Neighbours = 10

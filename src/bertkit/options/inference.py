@@ -37,9 +37,9 @@ class PredictOptions(InferenceJobOptions):
     run: ModelPath = field(kw_only=False)
     """Run folder of a fine-tuning, or a fine-tuned model of another library."""
     input: TableStream = field(kw_only=False)
-    """.csv, .tsv, .jsonl, .parquet, .xlsx, .json for SQuAD questions, or .txt with one text per line; - is stdin."""
+    """.csv, .tsv, .jsonl, .json, .parquet, .xlsx, or .txt with one text per line; - is stdin."""
     output: AnyPath
-    """.csv, .tsv, .jsonl, .parquet, or .json with one answer per id; - is stdout."""
+    """.csv, .tsv, .jsonl, .parquet, .txt, or .json with one answer per id; - is stdout."""
     text: str | None = None
     """Column of the text. [default: that of the fine-tuning, or guessed]"""
     pair: str | None = None

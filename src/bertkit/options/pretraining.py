@@ -16,7 +16,8 @@ class PretrainOptions(TrainingOptions):
     """Pre-train an encoder on prepared text, from new weights or from those of a model, or continue a run.
 
     ``bertkit pretrain DATA -o RUN`` starts a run, ``bertkit pretrain --resume RUN`` continues it from its newest
-    checkpoint, bit for bit. Settings without an option of their own are changed with --set or --config.
+    checkpoint; on a CPU and with --steps the result is the same bit for bit. Settings without an option of their own
+    are changed with --set or --config.
     """
 
     data: DataFolder | None = field(default=None, kw_only=False)
@@ -53,7 +54,7 @@ class PretrainOptions(TrainingOptions):
     lr: LearningRate | None = None
     """Peak learning rate. [default: 1e-4, or 5e-5 with --from]"""
     seed: Seed | None = None
-    """Random seed; the same seed gives the same run. [default: 0]"""
+    """The number that decides all random choices. [default: 0]"""
     shard: bool | None = None
     """Shard weights and optimizer state over the processes of torchrun (FSDP2), for models that do not fit on one."""
     config: InputFile | None = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import os
 import platform
+import re
 from dataclasses import dataclass
 
 import torch
@@ -20,8 +20,9 @@ from bertkit.machine.processor import count_cores, processor_name
 
 _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy", "msgspec", "cyclopts", "matplotlib", "scikit-learn")
 
-_EXTRAS = {"pyarrow": "parquet", "tensorboard": "track"}
-"""Optional libraries, and the extra of bertkit that installs each."""
+_FOR_DEVELOPERS = {"test", "dev", "bench"}
+_REQUIREMENT = re.compile(r"""([\w.-]+).*; *extra *== *['"]([\w-]+)['"]""")
+"""Of an optional library: its name, and the extra of bertkit that installs it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,17 +69,22 @@ class Diagnosis:
             f"passes      {self.fused}",
             f"products    {self.amx}",
             f"installed   {', '.join(f'{name} {version}' for name, version in self.installed.items())}",
-            *(f"missing     {name}: pip install 'bertkit[{extra}]'" for name, extra in self.missing.items()),
+            *(f"missing     {names}: pip install 'bertkit[{extra}]'" for extra, names in self._missing_by_extra()),
             f"data        {self.data_folder or 'BERTKIT_DATA is not set; tasks need --data'}",
         ]
+
+    def _missing_by_extra(self) -> list[tuple[str, str]]:
+        extras = dict.fromkeys(self.missing.values())
+        return [(extra, ", ".join(name for name, its in self.missing.items() if its == extra)) for extra in extras]
 
 
 def examine() -> Diagnosis:
     """Examine this machine, which takes about a second."""
     device = default_device()
     on_cuda = device.type == "cuda"
-    missing = {name: extra for name, extra in _EXTRAS.items() if importlib.util.find_spec(name) is None}
-    libraries = [*_LIBRARIES, *(name for name in _EXTRAS if name not in missing)]
+    optional = _list_optional()
+    missing = {name: extra for name, extra in optional.items() if not _is_installed(name)}
+    libraries = [*_LIBRARIES, *(name for name in optional if name not in missing)]
     memory_total, memory_available = host_memory()
     return Diagnosis(
         bertkit=__version__,
@@ -101,6 +107,20 @@ def examine() -> Diagnosis:
         missing=missing,
         data_folder=os.environ.get("BERTKIT_DATA"),
     )
+
+
+def _list_optional() -> dict[str, str]:
+    """The libraries of the extras, and the extra that installs each, from the metadata of the installed bertkit."""
+    stated = (importlib.metadata.requires("bertkit") or []) if _is_installed("bertkit") else []
+    found = [match for each in stated if (match := _REQUIREMENT.match(each))]
+    return {match[1]: match[2] for match in found if match[2] not in _FOR_DEVELOPERS and match[1] != "bertkit"}
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return bool(importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return False
 
 
 def _gigabytes(size: int | None) -> str:

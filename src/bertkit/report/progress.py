@@ -37,14 +37,16 @@ Item = TypeVar("Item")
 
 @dataclass
 class _Job:
-    """The current job. ``first`` is the ``done`` of the first report: a resumed job starts in the middle.
+    """The current job; ``total`` is None where nobody knows how much there is, as on stdin.
+
+    ``first`` is the ``done`` of the first report: a resumed job starts in the middle.
 
     ``part`` is what is done within the current unit. The speed is measured ``since`` the end of the first unit, a time
     and the ``done`` of then: the first unit takes longer than the others because it includes the start-up.
     """
 
     name: str
-    total: int
+    total: int | None
     unit: str
     begin: float
     done: int = 0
@@ -60,7 +62,7 @@ class _Job:
     @property
     def seconds_left(self) -> float | None:
         """An estimate from the speed so far; None until a unit after the first one is done."""
-        if self.since is None or self.done <= self.since[1]:
+        if self.total is None or self.since is None or self.done <= self.since[1]:
             return None
         begin, done = self.since
         return (self.total - self.done) * (time.monotonic() - begin) / (self.done - done)
@@ -182,7 +184,8 @@ class _Bar(_View):
         self._bar.console.print(text, soft_wrap=True)
 
     def update(self, job: _Job) -> None:
-        figures = _fit([f"{job.done:,}/{job.total:,}", *_figures(job)], self._bar.console.width - len(job.name))
+        done = f"{job.done:,}" if job.total is None else f"{job.done:,}/{job.total:,}"
+        figures = _fit([done, *_figures(job)], self._bar.console.width - len(job.name))
         if self._task is None:
             self._task = self._bar.add_task(job.name, total=job.total, figures=figures)
             self._bar.start()
@@ -237,8 +240,8 @@ class Progress:
         """Show one line."""
         self._view.message(printable(text))
 
-    def start(self, job: str, total: int, unit: str) -> None:
-        """Start a job of ``total`` units, such as "step" or "file"; the previous job ends."""
+    def start(self, job: str, total: int | None, unit: str) -> None:
+        """Start a job of ``total`` units, such as "step" or "file"; None if nobody knows. The previous job ends."""
         self.finish()
         self._job = _Job(job, total, unit, begin=time.monotonic())
 
@@ -283,11 +286,14 @@ def describe_duration(seconds: float) -> str:
 
 
 def _summary(job: _Job) -> str:
-    of_all = "" if job.done == job.total else f"{job.done:,} of "
-    return f"{job.name}: {of_all}{count_of(job.total, job.unit)} in {describe_duration(job.seconds)}"
+    of_all = "" if job.total in (job.done, None) else f"{job.done:,} of "
+    units = count_of(job.done if job.total is None else job.total, job.unit)
+    return f"{job.name}: {of_all}{units} in {describe_duration(job.seconds)}"
 
 
 def _progress_line(job: _Job) -> str:
+    if job.total is None:
+        return ", ".join([f"{job.name}: {count_of(job.done, job.unit)}", *_figures(job)])
     share = f"{job.done / job.total:.0%}" if job.total else "100%"
     return ", ".join([f"{job.name}: {job.done:,} of {count_of(job.total, job.unit)} ({share})", *_figures(job)])
 
@@ -295,7 +301,7 @@ def _progress_line(job: _Job) -> str:
 def _figures(job: _Job) -> list[str]:
     """What is shown of a job, the most important first: its part, the time left and its figures, such as the loss."""
     shown = [job.part] if job.part else []
-    if job.seconds_left is not None and job.done < job.total:
+    if job.seconds_left:
         shown.append(f"{describe_duration(job.seconds_left)} left")
     return [*shown, *(f"{name} {_number(value)}" for name, value in job.figures.items())]
 

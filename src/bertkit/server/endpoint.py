@@ -111,7 +111,7 @@ class Endpoint:
     def admit(self, call: Call, scope: Scope) -> None:
         """Refuse requests without a key, before the models are loaded, while the server stops, or with a long query."""
         if self.open:
-            return  # it does not hold up the end of the server either
+            return  # open routes are not counted, so the server does not wait for them when it stops
         service = call.service
         if not service.keys.allow(call.headers.get("authorization", "")):
             raise ServerError(401, "the API key is missing or wrong", close=True)
@@ -181,7 +181,7 @@ def _reply(answer: object) -> Reply:
 
 
 async def send_reply(send: Send, reply: Reply, more: list[tuple[str, str]]) -> None:
-    """Send a whole answer, with ``more`` headers; a large one until the client has read nearly all of it."""
+    """Send the answer and ``more`` headers; for a large one, return when the client has read nearly all of it."""
     headers = [("content-type", reply.content_type), ("content-length", str(len(reply.body)))]
     headers += [*(reply.headers or {}).items(), *more]
     encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]

@@ -107,7 +107,7 @@ def list_forms(model: ServedModel) -> list[str]:
         names += [ZERO_SHOT] if can_infer(model) else []
     elif model.tasks[0] in FORMS:
         names.append(model.tasks[0])
-    return [*names, SIMILARITY]
+    return list(dict.fromkeys([*names, SIMILARITY]))
 
 
 async def home(call: Call, _: None) -> object:

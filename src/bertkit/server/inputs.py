@@ -52,7 +52,7 @@ def refuse_repetition(characters: int, limits: Limits, field: str) -> None:
     """422 for texts that have more characters than a body may have, because one of them is read with each of others."""
     if characters > limits.body_bytes:
         raise invalid(
-            f"the texts have {characters:,} characters, with one that is read with each of the others; "
+            f"the texts have {characters:,} characters, because one is repeated for each of the others; "
             f"{limits.body_bytes:,} are allowed.",
             field,
             "Send fewer.",

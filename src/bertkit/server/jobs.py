@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, runtime_checkable
 
 _BYTES_PER_TOKEN = 3
-"""Fewer than English text has (four to five), and as many as a Chinese character has, which is a token: so the queue is
-full too early and not too late."""
+"""Fewer than English text has (four to five), and as many as a Chinese character has, which is a token: so the
+estimate is too high rather than too low."""
 
 
 @dataclass(frozen=True, slots=True)

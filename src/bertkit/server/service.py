@@ -92,8 +92,8 @@ class Service:
     def sending(self, size: int) -> Iterator[bool]:
         """Count an answer of ``size`` bytes while it is sent; whether there is room for it beside others.
 
-        Small ones have room always, so that clients that do not read hold up those with large answers only, and so has
-        one that is alone.
+        Small answers are never refused, so that clients that do not read hold up only those with large ones; neither is
+        a large answer when no other is being sent.
         """
         state, counted = self.state, size if size > LARGE_ANSWER else 0
         fits = not (counted and state.unsent) or state.unsent + counted <= self.limits.read_bytes
