@@ -41,9 +41,9 @@ def find_starts(batch: Batch) -> Bool[Tensor, "B T"]:
 
 
 def find_words(starts: Bool[Tensor, "B T"]) -> tuple[Int[Tensor, "B W"], Bool[Tensor, "B W"]]:
-    """The first position of every word, and which entries are words. A row without words has its first token."""
-    counts = starts.sum(dim=1).clamp(min=1)
-    width = int(counts.max())
+    """The first position of every word, and which entries are words; a row may have none."""
+    counts = starts.sum(dim=1)
+    width = max(1, int(counts.max()))
     # A stable sort keeps the starts, which sort first, in reading order.
     columns = (~starts).byte().argsort(dim=1, stable=True)[:, :width]
     return columns, torch.arange(width, device=starts.device) < counts[:, None]
@@ -52,8 +52,7 @@ def find_words(starts: Bool[Tensor, "B T"]) -> tuple[Int[Tensor, "B W"], Bool[Te
 def place_words(
     values: Float[Tensor, "B W C"], is_word: Bool[Tensor, "B W"], starts: Bool[Tensor, "B T"]
 ) -> Float[Tensor, "B T C"]:
-    """The values of words at their first tokens and 0 elsewhere; the entry of a row without words is left out."""
-    is_word = is_word & starts.any(dim=1, keepdim=True)
+    """The values of words at their first tokens and 0 elsewhere."""
     listed = select_tokens(values.flatten(0, 1), find_true(is_word).to(values.device))
     rows, width = starts.shape
     return PackedRows(rows, width, find_true(starts).to(values.device)).pad(listed)

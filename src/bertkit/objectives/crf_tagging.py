@@ -59,7 +59,8 @@ class CrfTagging(WordTagging):
         if self.training:  # the best sequence takes a step per word, and the loss does not read it
             return {"emissions": emissions}
         starts = find_starts(batch.on_host)
-        columns, is_word = _find_words(starts, emissions.device)
+        columns, is_word = find_words(starts)
+        columns = columns.to(emissions.device, non_blocking=True)
         tags = self._tag_of[self.crf.decode(pick(emissions, columns), is_word.to(emissions.device))]
         logits = _PREDICTED_LOGIT * F.one_hot(tags, self.num_tags).float()
         return {"emissions": emissions, "logits": place_words(logits, is_word, starts)}
@@ -67,7 +68,8 @@ class CrfTagging(WordTagging):
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """The negative log-likelihood of every row's sequence, summed; words without a label are ignored."""
         labels, emissions = batch.labels[self.label], outputs["emissions"]
-        columns, is_word = _find_words(batch.on_host.labels[self.label] != IGNORE, emissions.device)
+        columns, is_word = find_words(batch.on_host.labels[self.label] != IGNORE)
+        columns = columns.to(emissions.device, non_blocking=True)
         mask = is_word.to(emissions.device)
         states = self._find_states(labels.gather(1, columns).masked_fill(~mask, 0), mask)
         emissions = pick(emissions, columns)
@@ -82,12 +84,6 @@ class CrfTagging(WordTagging):
         """The state of each tag, which depends on whether the next tag continues the entity."""
         continues = F.pad(self._continues[tags[:, :-1], tags[:, 1:]] & mask[:, 1:], (0, 1))
         return torch.where(continues, self._continuing_state[tags], tags)
-
-
-def _find_words(starts: Bool[Tensor, "B T"], device: torch.device) -> tuple[Int[Tensor, "B W"], Bool[Tensor, "B W"]]:
-    """First positions of words, on the device, and which entries are words, on the host; a row may have none."""
-    columns, is_word = find_words(starts)
-    return columns.to(device, non_blocking=True), is_word & starts.any(dim=1, keepdim=True)
 
 
 def _continues(tag: str, following: str) -> bool:

@@ -43,9 +43,10 @@ _OBJECTIVE_NAMES = {
     "clm": "next tokens",
     "nsp": "next sentence",
     "passages": "adjacent passages",
-    "class": "classes",
-    "number": "number",
+    "bilm": "next and previous words",
 }
+"""The objectives of pre-training, whose losses are drawn."""
+
 _SMOOTHING = 0.015
 """The loss is averaged over this share of the curve on either side."""
 
