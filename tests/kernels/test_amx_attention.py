@@ -127,5 +127,5 @@ def test_it_applies_to_lengths_whose_tiles_have_room() -> None:
 
 
 def test_without_amx_it_never_applies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(amx, "_is_granted", lambda: False)
+    monkeypatch.setattr(amx, "_permission", lambda: 0)
     assert not amx_attention.supports(5, 5, 64, torch.bfloat16)

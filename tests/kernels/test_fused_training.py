@@ -92,7 +92,7 @@ def test_attention_equals_torchs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not on_amx:
-        monkeypatch.setattr(amx, "_is_granted", lambda: False)
+        monkeypatch.setattr(amx, "_permission", lambda: 0)
     width = 28
     lengths = torch.tensor([tokens, max(1, tokens // 2), 1][:examples] if padded else [tokens] * examples)
     layout = PackedRows.of(torch.arange(tokens) < lengths[:, None])

@@ -41,7 +41,7 @@ def test_packed_lists_are_attended_as_by_torch(
     if kernels == "torch":
         monkeypatch.setattr(fused, "_library", lambda: None)
     if kernels == "compiled":
-        monkeypatch.setattr(amx, "_is_granted", lambda: False)
+        monkeypatch.setattr(amx, "_permission", lambda: 0)
     mask = MASK if padded else torch.ones_like(MASK)
     dtype, tolerance = (torch.float32, 1e-5) if kernels == "torch" else (torch.bfloat16, 0.03)
     rows = PackedRows.of(mask)
