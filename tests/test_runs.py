@@ -18,8 +18,7 @@ from bertkit.runs import (
     RunFolder,
     differing_settings,
     environment,
-    has_ended,
-    read_failure,
+    read_end,
     read_metrics,
     read_run,
 )
@@ -219,20 +218,20 @@ def test_the_environment_names_versions_and_machine() -> None:
 
 
 def test_a_run_has_ended_after_its_last_step(tmp_path: Path) -> None:
-    assert not has_ended(tmp_path)
+    assert not read_end(tmp_path).is_done
     write_json(tmp_path / "run.json", {"format": FORMAT, "kind": "pretrain", "run": {}, "ended": None})
-    assert not has_ended(tmp_path)
+    assert not read_end(tmp_path).is_done
     write_json(tmp_path / "run.json", {"format": FORMAT, "kind": "pretrain", "run": {}, "ended": DONE})
-    assert has_ended(tmp_path)
+    assert read_end(tmp_path).is_done
 
 
 def test_the_reason_of_a_failure_is_read_from_the_record(tmp_path: Path) -> None:
-    assert not read_failure(tmp_path)
+    assert not read_end(tmp_path).failure
     with pytest.raises(DivergenceError), RunFolder(tmp_path / "run") as folder:
         folder.begin({}, kind="pretrain")
         raise DivergenceError("the loss is NaN")
-    assert read_failure(tmp_path / "run") == "the loss is NaN"
-    assert not has_ended(tmp_path / "run")
+    assert read_end(tmp_path / "run").failure == "the loss is NaN"
+    assert not read_end(tmp_path / "run").is_done
 
 
 def test_every_notice_is_kept(tmp_path: Path) -> None:

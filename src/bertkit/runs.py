@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy
 import tokenizers
@@ -215,19 +215,17 @@ def read_run(path: Path) -> dict[str, Any]:
     return record
 
 
-def has_ended(path: Path) -> bool:
-    """Whether the run in the folder ``path`` is finished; False where there is no run."""
-    return _read_end(path) == DONE
+class RunEnd(NamedTuple):
+    """Whether a run has made its last step, and why its training diverged, if it did; neither where it goes on."""
+
+    is_done: bool
+    failure: str
 
 
-def read_failure(path: Path) -> str:
-    """Why the training of the run in the folder ``path`` diverged; empty if it did not, or where there is no run."""
-    ended = _read_end(path)
-    return ended.removeprefix(FAILED) if ended.startswith(FAILED) else ""
-
-
-def _read_end(path: Path) -> str:
-    return str(read_run(path)["ended"] or "") if (path / "run.json").exists() else ""
+def read_end(path: Path) -> RunEnd:
+    """The end of the run in the folder ``path``, or that of one that goes on where there is no run."""
+    ended = str(read_run(path)["ended"] or "") if (path / "run.json").exists() else ""
+    return RunEnd(ended == DONE, ended.removeprefix(FAILED) if ended.startswith(FAILED) else "")
 
 
 def differing_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +20,15 @@ def no_cached_library() -> Iterator[None]:
     fused._library.cache_clear()
     yield
     fused._library.cache_clear()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on this machine")
+def test_where_there_is_a_compiler_the_functions_are_compiled(tmp_path: Path) -> None:
+    """Without this test an error in the C files would only skip the others."""
+    empty = ("cc", "-fopenmp", "-x", "c", "-", "-o", str(tmp_path / "empty"))
+    if subprocess.run(empty, input=b"int main(void) { return 0; }", capture_output=True, check=False).returncode:
+        pytest.skip("the C compiler has no OpenMP")
+    assert fused.is_compiled()
 
 
 @needs_compiler

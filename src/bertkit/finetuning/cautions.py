@@ -34,7 +34,7 @@ def list_cautions(
     """
     has_weights = isinstance(task, Weightable)
     return [
-        *(caution_about_answers(gold, predicted, split, has_weights=has_weights) if predicted else []),
+        *caution_about_answers(gold, predicted, split, has_weights=has_weights),
         *caution_about_thresholds(task, gold, split),
         *caution_about_zero(score, task.metric, split),
         *caution_about_size(len(gold), task.metric, split),
@@ -59,7 +59,7 @@ def caution_about_answers(
 
     ``has_weights`` says whether the classes of the task can be weighted in the loss.
     """
-    if len({str(answer) for answer in predicted}) > 1 or len({str(answer) for answer in gold}) < 2:
+    if len({str(answer) for answer in predicted}) != 1 or len({str(answer) for answer in gold}) < 2:
         return []
     answer, share = _spell(predicted[0]), sum(each == predicted[0] for each in gold) / len(gold)
     advice = "; --class-weights balanced may help" if has_weights else ""

@@ -40,13 +40,17 @@ def find_starts(batch: Batch) -> Bool[Tensor, "B T"]:
     return batch.attention_mask if starts is None else starts == 1
 
 
-def find_words(starts: Bool[Tensor, "B T"]) -> tuple[Int[Tensor, "B W"], Bool[Tensor, "B W"]]:
-    """The first position of every word, and which entries are words; a row may have none."""
+def find_words(starts: Bool[Tensor, "B T"], device: torch.device) -> tuple[Int[Tensor, "B W"], Bool[Tensor, "B W"]]:
+    """The first position of every word, on the ``device``, and which entries are words, where ``starts`` are.
+
+    A row may have no words.
+    """
     counts = starts.sum(dim=1)
     width = max(1, int(counts.max()))
     # A stable sort keeps the starts, which sort first, in reading order.
     columns = (~starts).byte().argsort(dim=1, stable=True)[:, :width]
-    return columns, torch.arange(width, device=starts.device) < counts[:, None]
+    is_word = torch.arange(width, device=starts.device) < counts[:, None]
+    return columns.to(device, non_blocking=True), is_word
 
 
 def place_words(

@@ -59,8 +59,7 @@ class CrfTagging(WordTagging):
         if self.training:  # the best sequence takes a step per word, and the loss does not read it
             return {"emissions": emissions}
         starts = find_starts(batch.on_host)
-        columns, is_word = find_words(starts)
-        columns = columns.to(emissions.device, non_blocking=True)
+        columns, is_word = find_words(starts, emissions.device)
         tags = self._tag_of[self.crf.decode(pick(emissions, columns), is_word.to(emissions.device))]
         logits = _PREDICTED_LOGIT * F.one_hot(tags, self.num_tags).float()
         return {"emissions": emissions, "logits": place_words(logits, is_word, starts)}
@@ -68,8 +67,7 @@ class CrfTagging(WordTagging):
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """The negative log-likelihood of every row's sequence, summed; words without a label are ignored."""
         labels, emissions = batch.labels[self.label], outputs["emissions"]
-        columns, is_word = find_words(batch.on_host.labels[self.label] != IGNORE)
-        columns = columns.to(emissions.device, non_blocking=True)
+        columns, is_word = find_words(batch.on_host.labels[self.label] != IGNORE, emissions.device)
         mask = is_word.to(emissions.device)
         states = self._find_states(labels.gather(1, columns).masked_fill(~mask, 0), mask)
         emissions = pick(emissions, columns)

@@ -42,10 +42,8 @@ class FeatureTagging(WordTagging):
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (B, T, C)."""
-        device = batch.input_ids.device
         starts = self.reads(batch.on_host)
-        columns, is_word = find_words(starts)
-        columns = columns.to(device, non_blocking=True)
+        columns, is_word = find_words(starts, batch.input_ids.device)
         words = self.mixture([pick(layer, columns) for layer in states.layers])
         logits = self.classifier(self.dropout(self.lstm(words, is_word)))
         return {"logits": place_words(logits, is_word, starts)}

@@ -158,7 +158,7 @@ def _list_missing_long_rows(run: PretrainRun, last: Phase) -> list[str]:
     """What to tell the user if the share of the long rows is less than one step."""
     if run.long_seq_length is None or last.first < last.until:
         return []
-    share = f"long_share {run.long_share:g} of {count_of(run.steps or 0, 'step')}"
+    share = f"long_share {run.long_share:g} of {count_of(int(run.length), 'step')}"
     return [f"no step has rows of {run.long_seq_length} tokens: {share} is less than one"]
 
 

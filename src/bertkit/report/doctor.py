@@ -113,7 +113,7 @@ def _list_optional() -> dict[str, str]:
     """The libraries of the extras, and the extra that installs each, from the metadata of the installed bertkit."""
     stated = (importlib.metadata.requires("bertkit") or []) if _is_installed("bertkit") else []
     found = [match for each in stated if (match := _REQUIREMENT.match(each))]
-    return {match[1]: match[2] for match in found if match[2] not in _FOR_DEVELOPERS and match[1] != "bertkit"}
+    return {match[1]: match[2] for match in found if match[2] not in _FOR_DEVELOPERS}
 
 
 def _is_installed(name: str) -> bool:

@@ -301,8 +301,9 @@ def _progress_line(job: _Job) -> str:
 def _figures(job: _Job) -> list[str]:
     """What is shown of a job, the most important first: its part, the time left and its figures, such as the loss."""
     shown = [job.part] if job.part else []
-    if job.seconds_left:
-        shown.append(f"{describe_duration(job.seconds_left)} left")
+    left = job.seconds_left
+    if left is not None and left > 0:
+        shown.append(f"{describe_duration(left)} left")
     return [*shown, *(f"{name} {_number(value)}" for name, value in job.figures.items())]
 
 

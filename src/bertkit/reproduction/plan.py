@@ -21,7 +21,7 @@ from bertkit.reproduction.estimate import ReproductionEstimate, estimate_pretrai
 from bertkit.reproduction.paper import PaperColumn, PaperRow, PaperTable, System
 from bertkit.reproduction.pretrainings import Settings
 from bertkit.reproduction.systems import SystemModel, Systems
-from bertkit.runs import read_failure
+from bertkit.runs import read_end
 from bertkit.scheduling import Unit, order_units
 from bertkit.scores import rank_score
 from bertkit.task_types import FileTask
@@ -227,7 +227,7 @@ class ReproductionPlan:
             name=str(output.relative_to(self._output)),
             make=lambda progress: finetune(run, progress),
             is_done=(output / "results.json").exists,
-            failure=lambda: read_failure(output),
+            failure=lambda: read_end(output).failure,
             needs=[model.unit],
         )
 

@@ -14,7 +14,7 @@ from bertkit.report.progress import Progress
 from bertkit.reproduction.corpora import Corpora
 from bertkit.reproduction.paper import Match, System
 from bertkit.reproduction.pretrainings import Pretraining, Settings, list_pretrainings, match_flop, match_parameters
-from bertkit.runs import has_ended, read_failure
+from bertkit.runs import read_end
 from bertkit.scheduling import Unit
 
 
@@ -122,8 +122,8 @@ class Systems:
         self._units[name] = Unit(
             name=name,
             make=lambda progress: self._pretrain(pretraining, progress),
-            is_done=lambda: has_ended(output),
-            failure=lambda: read_failure(output),
+            is_done=lambda: read_end(output).is_done,
+            failure=lambda: read_end(output).failure,
             needs=needs,
             shared=True,
         )

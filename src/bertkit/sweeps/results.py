@@ -10,7 +10,7 @@ from bertkit import config
 from bertkit.finetuning.results import read_results
 from bertkit.report.tables import markdown_table
 from bertkit.results import Result
-from bertkit.runs import has_ended, read_failure
+from bertkit.runs import read_end
 from bertkit.storage.atomic import write_json, write_text
 
 
@@ -55,9 +55,10 @@ class SweepResult(Result):
 
 def read_point(folder: Path, settings: dict[str, str]) -> PointResult | None:
     """The result in the run folder of a point; None if it is not finished."""
-    if failed := read_failure(folder):
-        return PointResult(settings=settings, folder=folder, failed=failed)
-    if not has_ended(folder):
+    end = read_end(folder)
+    if end.failure:
+        return PointResult(settings=settings, folder=folder, failed=end.failure)
+    if not end.is_done:
         return None
     result = read_results(folder)
     return PointResult(

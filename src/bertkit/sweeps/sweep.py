@@ -13,7 +13,6 @@ seeds are kept. Decisions about the whole sweep are made by the process that hol
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from bertkit.report.tables import summarize_scores
 from bertkit.runs import DONE, InUseError, RunFolder
 from bertkit.scheduling import divide_work
 from bertkit.scores import is_defined, rank_score
-from bertkit.storage.atomic import TEMPORARY_PREFIX, remove_folder
+from bertkit.storage.atomic import remove_folder, write_file
 from bertkit.sweeps.optuna_trials import Sampler, Trials, load_optuna
 from bertkit.sweeps.results import PointResult, SweepResult, format_settings, read_point, write_table
 from bertkit.sweeps.search_space import Axis, Point, check_points, grid_points
@@ -205,7 +204,4 @@ def _replace_link(link: Path, folder: Path) -> None:
     """Make the symbolic link ``link`` point to ``folder``, atomically."""
     target = folder.relative_to(link.parent)
     if not link.is_symlink() or link.readlink() != target:
-        temporary = link.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{link.name}")
-        temporary.unlink(missing_ok=True)
-        temporary.symlink_to(target)
-        temporary.replace(link)
+        write_file(link, lambda temporary: temporary.symlink_to(target))
