@@ -27,6 +27,7 @@ from bertkit.speed import rounds
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["OMP_NUM_THREADS"] = "1"  # of the programs that tests start, beside those of another worker
 _CACHE = tempfile.TemporaryDirectory(prefix="bertkit-tests-", ignore_cleanup_errors=True)
 os.environ["XDG_CACHE_HOME"] = _CACHE.name  # tests leave no file in the user's cache
 

@@ -26,6 +26,8 @@ from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.sklearn import BertClassifier
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 QUICK: dict[str, Any] = {"epochs": 30, "lr": 1e-2, "batch_size": 7, "max_length": 13}
 CHECKS = (
     "check_no_attributes_set_in_init",

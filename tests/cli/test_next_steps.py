@@ -16,6 +16,8 @@ from tests.workspace import WORDS, run
 from bertkit.cli.app import VERB_FUNCTIONS
 from bertkit.report.progress import Progress
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 SHORTER = {"--minutes": "0.002", "--vocab-size": "99"}
 """What is changed in a printed command, so that it takes seconds."""
 

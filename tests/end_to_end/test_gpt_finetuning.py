@@ -32,7 +32,7 @@ from bertkit.tasks.glue import mrpc, sst2
 from bertkit.tasks.swag import swag
 from bertkit.text import bpe
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
+pytestmark = pytest.mark.usefixtures("no_pictures", "without_shape_checks")
 
 QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 13, "progress": "quiet"}
 

@@ -24,7 +24,7 @@ from bertkit.tasks.squad import v1, v2
 
 WORDS = ["river", "stone", "early", "garden", "music", "letter", "winter", "seven", "market", "silver", "bridge"]
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
+pytestmark = pytest.mark.usefixtures("no_pictures", "without_shape_checks")
 
 
 def write(path: Path, contexts: int, seed: int, *, impossible: bool = False) -> Path:

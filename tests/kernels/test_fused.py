@@ -22,6 +22,15 @@ def no_cached_library() -> Iterator[None]:
     fused._library.cache_clear()
 
 
+@pytest.fixture
+def one_function(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of all passes, which take the compiler ten seconds on a busy machine, one function is compiled."""
+    source = tmp_path_factory.mktemp("source") / "one.c"
+    source.write_text("void one_function(void) {}\n")
+    monkeypatch.setattr(fused, "_COMMAND", ("cc", *fused._FLAGS, str(source), "-o"))
+    monkeypatch.setattr(fused, "_SIGNATURES", {"one_function": ()})
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on this machine")
 def test_where_there_is_a_compiler_the_functions_are_compiled(tmp_path: Path) -> None:
     """Without this test an error in the C files would only skip the others."""
@@ -32,6 +41,7 @@ def test_where_there_is_a_compiler_the_functions_are_compiled(tmp_path: Path) ->
 
 
 @needs_compiler
+@pytest.mark.usefixtures("one_function")
 def test_the_compiled_file_is_kept_and_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert fused._library() is not None
@@ -43,6 +53,7 @@ def test_the_compiled_file_is_kept_and_used_again(tmp_path: Path, monkeypatch: p
 
 
 @needs_compiler
+@pytest.mark.usefixtures("one_function")
 def test_a_damaged_file_or_a_cache_that_cannot_be_written_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,6 +76,7 @@ def test_without_a_compiler_there_is_no_library(command: str, tmp_path: Path, mo
 
 
 @needs_compiler
+@pytest.mark.usefixtures("one_function")
 def test_threads_that_need_it_at_once_compile_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     compiled: list[Path] = []
@@ -82,6 +94,7 @@ def test_threads_that_need_it_at_once_compile_once(tmp_path: Path, monkeypatch: 
 
 
 @needs_compiler
+@pytest.mark.usefixtures("one_function")
 def test_a_damaged_file_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "bertkit").mkdir()
@@ -98,6 +111,7 @@ def test_a_damaged_file_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @needs_compiler
+@pytest.mark.usefixtures("one_function")
 def test_processes_that_need_it_at_once_compile_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one has looked for the file before the first has written it, and waits for the lock."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -126,6 +140,7 @@ def test_another_compiler_compiles_a_file_of_its_own(tmp_path: Path, monkeypatch
 
 
 @needs_compiler
+@pytest.mark.usefixtures("one_function")
 def test_a_library_without_the_functions_is_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "_SIGNATURES", {"no_such_function": ()})
     assert not fused.is_compiled()

@@ -33,6 +33,8 @@ from bertkit.runs import read_metrics, read_run
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 MASKED = PretrainingTask(objectives=("mlm",))
 QUIET = Progress("quiet")
 
