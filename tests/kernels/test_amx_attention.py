@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertkit.kernels import amx, amx_attention
+from bertkit.kernels.amx_attention import RowLengths
 from bertkit.nn.dropout import draw_mask, find_kept
 
 
@@ -68,6 +69,41 @@ def test_attention_and_its_gradients(
     for actual, expected in zip(gradients, exact, strict=True):
         assert expected.grad is not None
         assert distance(actual, expected.grad) < 0.01
+
+
+@needs_amx
+@pytest.mark.parametrize(
+    ("query_lengths", "key_lengths"),
+    [([70, 13, 33, 1], [70, 13, 33, 1]), ([3, 1, 2, 0], [70, 13, 33, 5]), ([2, 0, 1, 1], [40, 0, 32, 31])],
+)
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_what_is_beyond_the_last_token_of_a_row_is_left_out(
+    query_lengths: list[int], key_lengths: list[int], rate: float
+) -> None:
+    """Tokens get the same bits as when padding is computed too; the results of padding are 0."""
+    heads, size = 3, 32
+    queries, keys = max(query_lengths), max(key_lengths)
+    maps = heads * len(key_lengths)
+    asks = (torch.arange(queries) < torch.tensor(query_lengths)[:, None]).repeat_interleave(heads, 0)
+    exists = torch.arange(keys) < torch.tensor(key_lengths)[:, None]
+    exists[torch.tensor(key_lengths) == 0, 0] = True  # a softmax over nothing would be NaN
+    query, key, value = (torch.randn(maps, length, size).bfloat16() for length in (queries, keys, keys))
+    upstream = torch.randn(maps, queries, size).bfloat16() * asks[:, :, None]
+    mask = draw_mask(rate) if rate else None
+    scale = 1.0 if mask is None else mask.scale
+
+    def compute(lengths: RowLengths) -> list[Tensor]:
+        attended = amx_attention.attend(query, key, value, exists[:, None], mask, lengths)
+        gradients = tuple(torch.full_like(each, float("nan")) for each in (query, key, value))
+        parts = attended.probabilities, attended.dropped
+        amx_attention.attend_backward(upstream, query, key, value, *parts, scale, gradients, lengths)
+        return [attended.mixed, *gradients]
+
+    whole = compute(amx_attention.ALL_TOKENS)
+    found = compute(RowLengths(torch.tensor(query_lengths), torch.tensor(key_lengths)))
+    assert torch.equal(found[0], whole[0] * asks[:, :, None])
+    for each, expected in zip(found[1:], whole[1:], strict=True):
+        assert torch.equal(each, expected)
 
 
 @needs_amx

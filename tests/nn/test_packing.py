@@ -87,6 +87,17 @@ def test_offsets_are_where_rows_begin_in_the_list(lengths: list[int]) -> None:
     assert layout.find_offsets().tolist() == [sum(lengths[:row]) for row in range(len(lengths) + 1)]
 
 
+def test_the_length_of_a_row_ends_with_its_last_token() -> None:
+    mask = torch.tensor([[1, 0, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]], dtype=torch.bool)
+    layout = PackedRows.of(mask)
+    assert layout.lengths is not None
+    assert layout.lengths.tolist() == [3, 0, 4]
+    subset = TokenSubset.of(mask & torch.tensor([True, True, False, True]), mask).layout
+    assert subset.lengths is not None
+    assert subset.lengths.tolist() == [1, 0, 3]
+    assert PackedRows.of(torch.ones(2, 3, dtype=torch.bool)).lengths is None
+
+
 @pytest.mark.parametrize(("capability", "has_it"), [((7, 5), False), ((8, 0), True), ((9, 0), True)])
 def test_flash_attention_is_for_gpus_from_ampere_on(
     capability: tuple[int, int], has_it: bool, monkeypatch: pytest.MonkeyPatch

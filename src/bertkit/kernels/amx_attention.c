@@ -14,6 +14,16 @@ static inline int64_t find_head(int64_t map, int64_t heads, int64_t length, int6
     return map / heads * length * stride + map % heads * size;
 }
 
+/* How many of a row's `width` vectors, from the first on, are tokens: `lengths` says it by row, NULL: all are. */
+static inline int64_t find_length(const int64_t *lengths, int64_t row, int64_t width) {
+    return lengths ? lengths[row] : width;
+}
+
+/* Zeros for the vectors `from` to `to`, which are padding: some of them go on through the network. */
+static inline void clear_padding(bf16 *vectors, int64_t stride, int64_t from, int64_t to, int64_t size) {
+    for (int64_t i = from; i < to; i++) memset(vectors + i * stride, 0, size * sizeof(bf16));
+}
+
 static inline int64_t round_up(int64_t count) { return divide_up(count, SIDE) * SIDE; }
 
 /* e^x with a relative error of 4e-6, for x from -87 to 88: instructions of AVX-512 that exp_fast cannot count on. */
@@ -95,32 +105,36 @@ static inline Result of_scores(float *scores, int64_t rows, int64_t width, float
 
 /* The attention of `queries` vectors to `keys` ones, in `examples` x `heads` maps. `allowed` is NULL, or says for
    `mask_examples` (1: the same for all) x `mask_queries` (1: the same for all) queries which keys they may attend to;
-   `maps_per_example` maps share a mask. The softmax is kept in `probabilities`, and with dropped entries, for which
-   `lowest` is above -32768, in `dropped`; both may be NULL. The result is multiplied by `scale`. */
+   `maps_per_example` maps share a mask. `query_lengths` and `key_lengths` say how many of a row's vectors are tokens,
+   if not NULL; `maps_per_row` maps share them. The softmax is kept in `probabilities`, and with dropped entries, for
+   which `lowest` is above -32768, in `dropped`; both may be NULL. The result is multiplied by `scale`. */
 void attend_heads(const bf16 *query, const bf16 *key, const bf16 *value, bf16 *out, int64_t examples, int64_t heads,
                   int64_t queries, int64_t keys, int64_t size, int64_t query_stride, int64_t key_stride,
                   int64_t out_stride, const uint8_t *allowed, int64_t mask_examples, int64_t mask_queries,
-                  int64_t maps_per_example, bf16 *probabilities, bf16 *dropped, int64_t start, int lowest,
-                  float scale) {
-    int64_t width = round_up(keys), depth = round_up(size);
+                  int64_t maps_per_example, const int64_t *query_lengths, const int64_t *key_lengths,
+                  int64_t maps_per_row, bf16 *probabilities, bf16 *dropped, int64_t start, int lowest, float scale) {
+    int64_t widest = round_up(keys), depth = round_up(size);
 #pragma omp parallel
     {
-        char *key_tiles = allocate(width * depth, sizeof(bf16)), *value_tiles = allocate(width * depth, sizeof(bf16));
-        float *scores = allocate(SIDE * width, sizeof(float));
-        bf16 *shares = allocate(SIDE * width, sizeof(bf16));
-        int64_t *words = allocate(ROOM(width), sizeof(int64_t));
+        char *key_tiles = allocate(widest * depth, sizeof(bf16)), *value_tiles = allocate(widest * depth, sizeof(bf16));
+        float *scores = allocate(SIDE * widest, sizeof(float));
+        bf16 *shares = allocate(SIDE * widest, sizeof(bf16));
+        int64_t *words = allocate(ROOM(widest), sizeof(int64_t));
         configure_tiles();
 #pragma omp for schedule(static)
         for (int64_t map = 0; map < examples * heads; map++) {
+            int64_t read = find_length(key_lengths, map / maps_per_row, keys), width = round_up(read);
+            int64_t asked = read ? find_length(query_lengths, map / maps_per_row, queries) : 0;
             int64_t at = find_head(map, heads, keys, key_stride, size);
-            Factor to_keys = list_of_items(key + at, key_stride, keys, size),
-                   to_values = list_to_sum(value + at, key_stride, size, keys);
+            Factor to_keys = list_of_items(key + at, key_stride, read, size),
+                   to_values = list_to_sum(value + at, key_stride, size, read);
             pack_all(&to_keys, key_tiles);
             pack_all(&to_values, value_tiles);
             const uint8_t *masks = NULL;
             if (allowed) masks = allowed + (mask_examples == 1 ? 0 : map / maps_per_example) * mask_queries * keys;
-            for (int64_t first = 0; first < queries; first += SIDE) {
-                int64_t count = smaller(SIDE, queries - first);
+            clear_padding(out + find_head(map, heads, queries, out_stride, size), out_stride, asked, queries, size);
+            for (int64_t first = 0; first < asked; first += SIDE) {
+                int64_t count = smaller(SIDE, asked - first);
                 int64_t own = find_head(map, heads, queries, query_stride, size) + first * query_stride;
                 Factor from = list_of_items(query + own, query_stride, count, size);
                 Result to_scores = of_scores(scores, count, width, 1.0f / sqrtf(size));
@@ -130,16 +144,16 @@ void attend_heads(const bf16 *query, const bf16 *key, const bf16 *value, bf16 *o
                     float *row = scores + i * width;
                     bf16 *share = shares + i * width;
                     const uint8_t *mask = masks ? masks + (mask_queries == 1 ? 0 : first + i) * keys : NULL;
-                    softmax_row(row, share, mask, keys);
-                    if (probabilities) memcpy(probabilities + entry, share, keys * sizeof(bf16));
+                    softmax_row(row, share, mask, read);
+                    if (probabilities) memcpy(probabilities + entry, share, read * sizeof(bf16));
                     if (dropped) {
                         const int16_t *restrict kept = find_kept(words, entry, width, start, lowest);
 #pragma omp simd
                         for (int64_t j = 0; j < width; j++) share[j] *= kept[j];
-                        memcpy(dropped + entry, share, keys * sizeof(bf16));
+                        memcpy(dropped + entry, share, read * sizeof(bf16));
                     }
                 }
-                Factor mixing = list_of_items(shares, width, count, keys);
+                Factor mixing = list_of_items(shares, width, count, read);
                 bf16 *to = out + find_head(map, heads, queries, out_stride, size) + first * out_stride;
                 Result to_out = of_vectors(to, out_stride, count, size, scale);
                 multiply_rows(&mixing, value_tiles, &to_out, NULL, 0, count, 0, depth / SIDE, NULL);
@@ -150,55 +164,65 @@ void attend_heads(const bf16 *query, const bf16 *key, const bf16 *value, bf16 *o
     }
 }
 
-/* The gradients of query, key and value (maps, length, size) from that of the result, which was multiplied by
-   `scale`. */
+/* The gradients of query, key and value (maps, length, size) from that of the result, which was multiplied by `scale`.
+   Lengths are as in attend_heads, with the same maps. */
 void attend_heads_backward(const bf16 *gradient, const bf16 *query, const bf16 *key, const bf16 *value,
                            const bf16 *probabilities, const bf16 *dropped, bf16 *to_query, bf16 *to_key, bf16 *to_value,
-                           int64_t maps, int64_t queries, int64_t keys, int64_t size, float scale) {
-    int64_t width = round_up(keys), height = round_up(queries), depth = round_up(size);
+                           int64_t maps, int64_t queries, int64_t keys, int64_t size, const int64_t *query_lengths,
+                           const int64_t *key_lengths, int64_t maps_per_row, float scale) {
+    int64_t widest = round_up(keys), height = round_up(queries), depth = round_up(size);
     float root = 1.0f / sqrtf(size);
 #pragma omp parallel
     {
-        int64_t longest = width > height ? width : height;
+        int64_t longest = widest > height ? widest : height;
         char *tiles = allocate(longest * depth, sizeof(bf16)), *gradient_tiles = allocate(height * depth, sizeof(bf16));
-        float *to_shares = allocate(SIDE * width, sizeof(float));
-        bf16 *to_scores = allocate(height * width, sizeof(bf16));
+        float *to_shares = allocate(SIDE * widest, sizeof(float));
+        bf16 *to_scores = allocate(height * widest, sizeof(bf16));
         configure_tiles();
 #pragma omp for schedule(static)
         for (int64_t map = 0; map < maps; map++) {
             const bf16 *q = query + map * queries * size, *k = key + map * keys * size, *v = value + map * keys * size;
             const bf16 *g = gradient + map * queries * size;
             const bf16 *p = probabilities + map * queries * keys, *d = dropped + map * queries * keys;
+            bf16 *own_query = to_query + map * queries * size, *own_key = to_key + map * keys * size;
+            bf16 *own_value = to_value + map * keys * size;
+            int64_t asked = find_length(query_lengths, map / maps_per_row, queries);
+            int64_t read = find_length(key_lengths, map / maps_per_row, keys), width = round_up(read);
+            if (!asked || !read) asked = read = 0;
+            clear_padding(own_query, size, asked, queries, size);
+            clear_padding(own_key, size, read, keys, size);
+            clear_padding(own_value, size, read, keys, size);
+            if (!read) continue;
 
-            Factor of_gradient = list_to_sum(g, size, size, queries), shares = list_to_sum(d, keys, keys, queries);
-            Result value_result = of_vectors(to_value + map * keys * size, size, keys, size, scale);
+            Factor of_gradient = list_to_sum(g, size, size, asked), shares = list_to_sum(d, keys, read, asked);
+            Result value_result = of_vectors(own_value, size, read, size, scale);
             pack_all(&of_gradient, gradient_tiles);
-            multiply_rows(&shares, gradient_tiles, &value_result, NULL, 0, keys, 0, depth / SIDE, NULL);
+            multiply_rows(&shares, gradient_tiles, &value_result, NULL, 0, read, 0, depth / SIDE, NULL);
 
-            Factor of_value = list_of_items(v, size, keys, size);
+            Factor of_value = list_of_items(v, size, read, size);
             pack_all(&of_value, tiles);
-            for (int64_t first = 0; first < queries; first += SIDE) {
-                int64_t count = smaller(SIDE, queries - first);
+            for (int64_t first = 0; first < asked; first += SIDE) {
+                int64_t count = smaller(SIDE, asked - first);
                 Factor from = list_of_items(g + first * size, size, count, size);
                 Result result = of_scores(to_shares, count, width, scale);
                 multiply_rows(&from, tiles, &result, NULL, 0, count, 0, width / SIDE, NULL);
                 for (int64_t i = 0; i < count; i++) {
                     int64_t row = first + i;
                     softmax_row_backward(to_shares + i * width, p + row * keys, d + row * keys, to_scores + row * width,
-                                         keys);
+                                         read);
                 }
             }
 
-            Factor scores = list_of_items(to_scores, width, queries, keys), of_key = list_to_sum(k, size, size, keys);
-            Result query_result = of_vectors(to_query + map * queries * size, size, queries, size, root);
+            Factor scores = list_of_items(to_scores, width, asked, read), of_key = list_to_sum(k, size, size, read);
+            Result query_result = of_vectors(own_query, size, asked, size, root);
             pack_all(&of_key, tiles);
-            multiply_rows(&scores, tiles, &query_result, NULL, 0, queries, 0, depth / SIDE, NULL);
+            multiply_rows(&scores, tiles, &query_result, NULL, 0, asked, 0, depth / SIDE, NULL);
 
-            Factor transposed = list_to_sum(to_scores, width, keys, queries),
-                   of_query = list_to_sum(q, size, size, queries);
-            Result key_result = of_vectors(to_key + map * keys * size, size, keys, size, root);
+            Factor transposed = list_to_sum(to_scores, width, read, asked),
+                   of_query = list_to_sum(q, size, size, asked);
+            Result key_result = of_vectors(own_key, size, read, size, root);
             pack_all(&of_query, tiles);
-            multiply_rows(&transposed, tiles, &key_result, NULL, 0, keys, 0, depth / SIDE, NULL);
+            multiply_rows(&transposed, tiles, &key_result, NULL, 0, read, 0, depth / SIDE, NULL);
         }
         _tile_release();
         free(tiles), free(gradient_tiles), free(to_shares), free(to_scores);

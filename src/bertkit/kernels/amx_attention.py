@@ -1,6 +1,6 @@
 """Attention on AMX, in training and in inference (``amx_attention.c``).
 
-Letters: B examples, P heads of all examples, Q queries and T keys of an example, D width of a head; in lists N queries
+Letters: B examples, R rows, P heads of all rows, Q queries and T keys of a row, D width of a head; in lists N queries
 and L keys of all texts, H hidden width.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bertkit.kernels.amx import call_on_amx, is_available, round_up_to_tiles
@@ -33,8 +33,29 @@ def supports(queries: int, keys: int, size: int, dtype: torch.dtype) -> bool:
     )
 
 
+class RowLengths(NamedTuple):
+    """How many of the queries and keys of each row are tokens, from the first on; None: all are.
+
+    The others are not computed, and their results and gradients are 0. No query may attend to such a key.
+    """
+
+    queries: Int[Tensor, " R"] | None = None
+    keys: Int[Tensor, " R"] | None = None
+
+    def arguments(self, maps: int) -> tuple[Tensor | None, Tensor | None, int]:
+        """Both, and how many of ``maps`` share a row, as the functions in C want them."""
+        known = self.queries if self.keys is None else self.keys
+        return self.queries, self.keys, maps if known is None else maps // len(known)
+
+
+ALL_TOKENS = RowLengths()
+
+
 class Attended(NamedTuple):
-    """The result, and the probabilities before and after dropout, which the backward pass needs."""
+    """The result, and the probabilities before and after dropout, which the backward pass needs.
+
+    Those of queries and keys that are no tokens are not set.
+    """
 
     mixed: Float[Tensor, "P Q D"]
     probabilities: Float[Tensor, "P Q T"]
@@ -47,6 +68,7 @@ def attend(
     value: Float[Tensor, "P T D"],
     allowed: Bool[Tensor, "#B #Q T"] | None,
     mask: DropMask | None,
+    lengths: RowLengths = ALL_TOKENS,
 ) -> Attended:
     """``dropout(softmax(query key^T / sqrt(D))) value`` of each head, over the allowed keys.
 
@@ -63,6 +85,7 @@ def attend(
         "attend_heads",
         *(query, key, value, mixed, maps, 1, queries, keys, size, size, size, size),
         *(None if allowed is None else allowed.contiguous(), examples, mask_queries, maps // examples),
+        *lengths.arguments(maps),
         *(probabilities, None if mask is None else dropped, drop.start, drop.lowest, drop.scale),
     )
     return Attended(mixed, probabilities, dropped)
@@ -77,6 +100,7 @@ def attend_backward(
     dropped: Float[Tensor, "P Q T"],
     scale: float,
     gradients: tuple[Tensor, ...],
+    lengths: RowLengths = ALL_TOKENS,
 ) -> None:
     """Fill ``gradients``, those of query, key and value, from that of the result; the rest is of ``attend``."""
     maps, queries, size = query.shape
@@ -84,7 +108,7 @@ def attend_backward(
     call_on_amx(
         "attend_heads_backward",
         *(gradient, query, key, value, probabilities, dropped, to_query, to_key, to_value),
-        *(maps, queries, key.shape[1], size, scale),
+        *(maps, queries, key.shape[1], size, *lengths.arguments(maps), scale),
     )
 
 
@@ -102,5 +126,6 @@ def attend_rows(
     call_on_amx(
         "attend_heads",
         *(query, key, value, out, rows, heads, queries, keys, size),
-        *(query.stride(0), key.stride(0), out.stride(0), None, 1, 1, 1, None, None, 0, 0, 1.0),
+        *(query.stride(0), key.stride(0), out.stride(0), None, 1, 1, 1, *ALL_TOKENS.arguments(rows * heads)),
+        *(None, None, 0, 0, 1.0),
     )

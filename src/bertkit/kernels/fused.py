@@ -88,8 +88,11 @@ _SIGNATURES = {f"{name}_{each}": types for name, types in _OF_TRAINING.items() f
     "multiply_int8": (_POINTER, _LONG, *[_POINTER] * 7, _INT, _POINTER, *[_LONG] * 3),
     "request_amx": (_POINTER,),
     "pack": (_POINTER, _INT, _INT, _LONG, _LONG, _LONG, _POINTER),
-    "attend_heads": (*[_POINTER] * 4, *[_LONG] * 8, _POINTER, *[_LONG] * 3, _POINTER, _POINTER, _LONG, _INT, _FLOAT),
-    "attend_heads_backward": (*[_POINTER] * 9, *[_LONG] * 4, _FLOAT),
+    "attend_heads": (
+        *(*[_POINTER] * 4, *[_LONG] * 8, _POINTER, *[_LONG] * 3, _POINTER, _POINTER, _LONG),
+        *(_POINTER, _POINTER, _LONG, _INT, _FLOAT),
+    ),
+    "attend_heads_backward": (*[_POINTER] * 9, *[_LONG] * 4, _POINTER, _POINTER, _LONG, _FLOAT),
     "multiply": (*_FACTOR, *[_POINTER] * 3, _INT, _POINTER, _INT, *[_LONG] * 4, _POINTER, _POINTER),
 }
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from bertkit.kernels import amx_attention, fused_training
+from bertkit.kernels.amx_attention import ALL_TOKENS, RowLengths
 from bertkit.kernels.passes import Context
 from bertkit.nn.dropout import draw_mask, drop_, find_kept, keep_scale
 from bertkit.nn.packing import PackedRows
@@ -100,7 +101,8 @@ class _AttendTokens(torch.autograd.Function):
     ) -> Float[Tensor, "M H"]:
         parts = heads.split(key_value, 3 if query is None else 2)
         own = parts[0] if query is None else query_heads.split(query, 1)[0]
-        mixed, saved = _forward(own, parts[-2], parts[-1], allowed, rate)
+        lengths = RowLengths(query_heads.layout.lengths, heads.layout.lengths)
+        mixed, saved = _forward(own, parts[-2], parts[-1], allowed, rate, lengths)
         ctx.save_for_backward(*saved)
         ctx.scale = keep_scale(rate)
         ctx.heads = (query_heads, heads, query is None)
@@ -114,7 +116,9 @@ class _AttendTokens(torch.autograd.Function):
         query, key = saved[:2]
         to_parts = key.new_empty(3 if is_joined else 2, *key.shape)
         to_query = to_parts[0] if is_joined else torch.empty_like(query)
-        _backward(saved, query_heads.split(gradient, 1)[0], ctx.scale, (to_query, to_parts[-2], to_parts[-1]))
+        lengths = RowLengths(query_heads.layout.lengths, heads.layout.lengths)
+        gradients = (to_query, to_parts[-2], to_parts[-1])
+        _backward(saved, query_heads.split(gradient, 1)[0], ctx.scale, gradients, lengths)
         own = None if is_joined else query_heads.merge(to_query[None])
         return own, heads.merge(to_parts), None, None, None, None
 
@@ -132,7 +136,7 @@ class _AttendHeads(torch.autograd.Function):
         rate: float,
     ) -> Float[Tensor, "B N Q D"]:
         queries, keys, values = (part.flatten(0, 1).contiguous() for part in (query, key, value))
-        mixed, saved = _forward(queries, keys, values, allowed, rate)
+        mixed, saved = _forward(queries, keys, values, allowed, rate, ALL_TOKENS)
         ctx.save_for_backward(*saved)
         ctx.scale = keep_scale(rate)
         return mixed.view(query.shape)
@@ -142,7 +146,7 @@ class _AttendHeads(torch.autograd.Function):
     def backward(ctx: Context, gradient: Float[Tensor, "B N Q D"]) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
         gradients = tuple(torch.empty_like(part) for part in saved[:3])
-        _backward(saved, gradient.flatten(0, 1).contiguous(), ctx.scale, gradients)
+        _backward(saved, gradient.flatten(0, 1).contiguous(), ctx.scale, gradients, ALL_TOKENS)
         return *(part.view(*gradient.shape[:2], *part.shape[1:]) for part in gradients), None, None
 
 
@@ -152,11 +156,12 @@ def _forward(
     value: Float[Tensor, "P T D"],
     allowed: Bool[Tensor, "#B #Q T"] | None,
     rate: float,
+    lengths: RowLengths,
 ) -> tuple[Float[Tensor, "P Q D"], tuple[Tensor | None, ...]]:
-    """The result, and what ``_backward`` needs."""
+    """The result, and what ``_backward`` needs. Only AMX skips what lies beyond the ``lengths``."""
     mask = draw_mask(rate) if rate > 0 else None
     if _is_on_amx(query, key):
-        attended = amx_attention.attend(query, key, value, allowed, mask)
+        attended = amx_attention.attend(query, key, value, allowed, mask, lengths)
         return attended.mixed, (query, key, value, attended.probabilities, attended.dropped)
     scores = _product(query, key.transpose(1, 2), query.shape[-1] ** -0.5)
     kept: Tensor | None
@@ -171,13 +176,17 @@ def _forward(
 
 
 def _backward(
-    saved: tuple[Any, ...], gradient: Float[Tensor, "P Q D"], scale: float, gradients: tuple[Tensor, ...]
+    saved: tuple[Any, ...],
+    gradient: Float[Tensor, "P Q D"],
+    scale: float,
+    gradients: tuple[Tensor, ...],
+    lengths: RowLengths,
 ) -> None:
     """Fill ``gradients``, those of query, key and value, from what ``_forward`` ``saved``."""
     query, key, value, probabilities, kept = saved
     to_query, to_key, to_value = gradients
     if _is_on_amx(query, key):
-        amx_attention.attend_backward(gradient, query, key, value, probabilities, kept, scale, gradients)
+        amx_attention.attend_backward(gradient, query, key, value, probabilities, kept, scale, gradients, lengths)
         return
     to_probabilities = _product(gradient, value.transpose(1, 2), scale)
     if fused_training.supports(probabilities):

@@ -35,6 +35,7 @@ class PackedRows:
     ``indices`` is the entry of the flattened rows that each token of the list fills; None if the list fills all of
     them in order. ``mask`` is True on real tokens; None if there is no padding. ``offsets`` is where each row begins in
     the list, and where the last ends, for the attention kernel that reads rows from it; only on a GPU with that kernel.
+    ``lengths`` is how many entries each row has up to its last token, on the host; None if there is no padding.
     """
 
     rows: int
@@ -42,6 +43,7 @@ class PackedRows:
     indices: Int[Tensor, " N"] | None = None
     mask: Bool[Tensor, "B T"] | None = None
     offsets: Int32[Tensor, " S"] | None = None
+    lengths: Int[Tensor, " B"] | None = None
 
     def to(self, device: torch.device) -> PackedRows:
         """The same layout for tokens on ``device``."""
@@ -68,7 +70,8 @@ class PackedRows:
         if rounded:
             padding = find_true(~mask)[: round_up(len(indices)) - len(indices)]
             indices = torch.cat([indices, padding])
-        return PackedRows(rows, width, indices, mask)
+        lengths = torch.from_numpy(((np.arange(width) + 1) * mask.numpy()).max(axis=1))
+        return PackedRows(rows, width, indices, mask, lengths=lengths)
 
     def columns(self, device: torch.device) -> Int[Tensor, " N"]:
         """The column of each token of the list in its row: its position."""
@@ -117,7 +120,9 @@ class TokenSubset:
         # The rank of a token among the selected ones of its row is its column in the short rows.
         starts = np.cumsum(counts) - counts
         entries = np.arange(total) + np.repeat(width * np.arange(rows) - starts, counts)
-        layout = PackedRows(rows, width, None if total == rows * width else torch.from_numpy(entries))
+        layout = PackedRows(rows, width)
+        if total < rows * width:
+            layout = PackedRows(rows, width, torch.from_numpy(entries), lengths=torch.from_numpy(counts))
         return TokenSubset(torch.from_numpy(indices), layout)
 
 

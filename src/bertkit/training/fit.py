@@ -16,7 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from bertkit.batch import IGNORE, Batch, LossTerms
 from bertkit.contracts import BatchSource, ScheduledSource, Stateful
@@ -27,13 +27,15 @@ from bertkit.machine.precision import Precision, autocast
 from bertkit.model import Model
 from bertkit.training.averaging import WeightAverage
 from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup, full_tensor
+from bertkit.training.gradients import RowGradients, dense_parts, large_tables, total_norm
 from bertkit.training.optimizer import OptimizerConfig, load_named_state, named_state, set_lr
 from bertkit.training.schedule import ScheduleConfig, lr_factor
 
 _MAX_SKIPPED_IN_A_ROW = 10
 
 _CLIP_EPSILON = 1e-6
-"""torch adds this to the norm before it divides, so norms slightly below the limit are clipped too."""
+"""Added to the norm before the division, as in ``torch.nn.utils.clip_grad_norm_``: norms slightly below the limit are
+clipped too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,6 +186,7 @@ def fit(
     end = plan.schedule_from + plan.total if until is None else until
     steps = itertools.takewhile(lambda step: plan.reached(step, state.elapsed) < end, itertools.count(state.step))
     calls = (partial(read, step - first_step, progress=_progress(plan, step, state.elapsed)) for step in steps)
+    rows = RowGradients(large_tables(state.model) if group.size == 1 and device.type == "cpu" else ())
     disable_malloc_trim()  # page faults were a sixth of a BERT-mini step on a CPU
     first_second = (begin := time.perf_counter()) - state.elapsed
     for share in prefetch(calls, _count_workers(plan, device)):
@@ -191,9 +194,8 @@ def fit(
             torch.manual_seed(group.seed(plan.seed, state.step))
         counts, tokens, flops = _sum_counts(share, group)
         factor = lr_factor(plan.schedule, plan.in_schedule(state.step, state.elapsed), plan.total)
-        own_loss, own_losses = accumulate_gradients(state.model, share.batches, counts, device, plan.precision)
-        loss, losses = _sum_gradients(state.model, own_loss, own_losses, group)
-        grad_norm, skipped = _update(state, losses, plan.optimizer, factor)
+        loss, losses = _find_gradients(state.model, share.batches, counts, device, plan.precision, rows, group)
+        grad_norm, skipped = _update(state, losses, plan.optimizer, factor, rows)
         state.step += 1
         now = time.perf_counter()
         if plan.total_seconds is not None:
@@ -249,10 +251,18 @@ def _sum_counts(share: _Share, group: ProcessGroup) -> tuple[dict[str, int], int
     return dict(zip(share.labels, labels, strict=True)), tokens, flops
 
 
-def _sum_gradients(
-    model: Model, loss: float, losses: Mapping[str, float], group: ProcessGroup
+def _find_gradients(
+    model: Model,
+    batches: Sequence[Batch],
+    counts: Mapping[str, int],
+    device: torch.device,
+    precision: Precision,
+    rows: RowGradients,
+    group: ProcessGroup,
 ) -> tuple[float, dict[str, float]]:
-    """Sum the gradients of all processes; return the sums of the loss and of its terms."""
+    """Sum the gradients of the micro-batches of all processes; return the sums of the loss and of its terms."""
+    with rows.recorded():
+        loss, losses = accumulate_gradients(model, batches, counts, device, precision)
     total, *terms = group.all_reduce_sum([loss, *losses.values()])
     group.sum_gradients(model.parameters())
     return total, dict(zip(losses, terms, strict=True))
@@ -337,21 +347,22 @@ def mean_loss(terms: LossTerms, counts: Mapping[str, int]) -> Tensor:
 
 
 def _update(
-    state: TrainingState, losses: dict[str, float], config: OptimizerConfig, factor: float
+    state: TrainingState, losses: dict[str, float], config: OptimizerConfig, factor: float, rows: RowGradients
 ) -> tuple[float, bool]:
     """Clip by the global norm and update the weights, or skip a step whose loss or gradient is not finite.
 
     ``factor`` multiplies the peak learning rates. Returns the norm before clipping, and whether the step was skipped.
     """
-    weights = list(state.model.parameters())
-    found = nn.utils.get_total_norm([each.grad for each in weights if each.grad is not None], foreach=True)
+    gradients = dense_parts(state.model.parameters())
+    found = total_norm(gradients)
     norm = float(full_tensor(found))
     finite = all(map(math.isfinite, (norm, *losses.values())))
     if finite:
         if 0 < config.clip_norm < norm + _CLIP_EPSILON:  # multiplying all gradients by 1 would take 2 % of a step
-            nn.utils.clip_grads_with_norm_(weights, config.clip_norm, found, foreach=True)
+            torch._foreach_mul_(gradients, torch.clamp(config.clip_norm / (found + _CLIP_EPSILON), max=1.0))
         set_lr(state.optimizer, config, factor)
-        state.optimizer.step()
+        with rows.in_full():
+            state.optimizer.step()
         state.skipped_in_a_row = 0
     else:
         state.skipped_in_a_row += 1

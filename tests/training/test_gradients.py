@@ -1,0 +1,141 @@
+"""Gradients by row give the same training as those of whole tables, and the norm is that of all numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+import pytest
+import torch
+from tests.training.tiny_training import (
+    VOCABULARY,
+    ScaledLoss,
+    are_equal,
+    make_plan,
+    make_state,
+    run,
+    turn_dropout_off,
+    weights_and_moments,
+)
+from torch import Tensor, nn
+
+from bertkit.encoders.bert import Bert, size
+from bertkit.model import Model
+from bertkit.objectives.nsp import NextSentencePrediction
+from bertkit.training import gradients
+from bertkit.training.fit import TrainingState
+from bertkit.training.gradients import RowGradients, dense_parts, large_tables, total_norm
+from bertkit.training.optimizer import OptimizerConfig, build_optimizer
+
+
+@pytest.fixture
+def by_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table of words counts as large; those of positions and segments do not."""
+    monkeypatch.setattr(gradients, "_FEWEST_ROWS", VOCABULARY)
+
+
+def make_lookup_only(config: OptimizerConfig) -> TrainingState:
+    """A model whose table of words is no output layer, as in fine-tuning."""
+    torch.manual_seed(0)
+    encoder = Bert(size("2/12/3", vocab_size=VOCABULARY, max_positions=13))
+    model = Model(encoder, {"nsp": NextSentencePrediction(12)})
+    return TrainingState(model, build_optimizer(model, config))
+
+
+def word_table(state: TrainingState) -> nn.Embedding:
+    table = state.model.encoder.get_submodule("embeddings.word")
+    assert isinstance(table, nn.Embedding)
+    return table
+
+
+def differ_most(found: TrainingState, expected: TrainingState) -> float:
+    others = weights_and_moments(expected)
+    return max(float((value - others[name]).abs().max()) for name, value in weights_and_moments(found).items())
+
+
+@pytest.mark.parametrize("kind", ["adam", "lamb", "adagrad", "muon"])
+@pytest.mark.parametrize("make", [make_lookup_only, make_state])
+@pytest.mark.parametrize("micro_batch_size", [None, 3])
+def test_the_training_is_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+    kind: Literal["adam", "lamb", "adagrad", "muon"],
+    make: Callable[[OptimizerConfig], TrainingState],
+    micro_batch_size: int | None,
+) -> None:
+    config = OptimizerConfig(kind=kind, lr=1e-3, clip_norm=0.5)
+    plan = make_plan(optimizer=config, micro_batch_size=micro_batch_size)
+    expected, state = make(config), make(config)
+    turn_dropout_off(expected.model)
+    turn_dropout_off(state.model)
+    in_full = run(expected, plan, until=4)
+    monkeypatch.setattr(gradients, "_FEWEST_ROWS", VOCABULARY)
+    steps = run(state, plan, until=4)
+    assert max(step.grad_norm for step in steps) > 0.5  # some were clipped
+    assert [each.grad_norm for each in steps] == pytest.approx([each.grad_norm for each in in_full], rel=1e-4)
+    assert differ_most(state, expected) < 1e-5
+
+
+@pytest.mark.usefixtures("by_row")
+def test_a_step_that_is_skipped_leaves_nothing_behind() -> None:
+    expected, state = make_lookup_only(OptimizerConfig()), make_lookup_only(OptimizerConfig())
+    turn_dropout_off(expected.model)
+    turn_dropout_off(state.model)
+    run(expected, make_plan(), until=1)
+    state.model.loss = ScaledLoss(state.model, iter((1.0, math.nan)))  # type: ignore[method-assign, assignment]
+    run(state, make_plan(), until=2)
+    assert state.skipped_in_a_row == 1
+    assert are_equal(state, expected)
+
+
+@pytest.mark.usefixtures("by_row")
+def test_a_table_that_is_only_looked_up_has_the_rows_of_the_batch() -> None:
+    state = make_lookup_only(OptimizerConfig())
+    table, rows = word_table(state), RowGradients(large_tables(state.model))
+    with rows.recorded():
+        table(torch.tensor([[7, 9, 7]])).sum().backward()
+    assert not table.sparse
+    (values,) = dense_parts(table.parameters())
+    torch.testing.assert_close(values, torch.tensor([[2.0], [1.0]]).expand(2, 12))
+    with rows.in_full():
+        assert isinstance(table.weight.grad, Tensor)
+        assert table.weight.grad.layout == torch.strided
+        assert table.weight.grad.sum(dim=1).nonzero().flatten().tolist() == [7, 9]
+    assert table.weight.grad is None
+
+
+@pytest.mark.usefixtures("by_row")
+def test_rows_of_an_earlier_step_are_zero_again() -> None:
+    state = make_lookup_only(OptimizerConfig())
+    table, rows = word_table(state), RowGradients(large_tables(state.model))
+    for word in (7, 9):
+        with rows.recorded():
+            table(torch.tensor([[word]])).sum().backward()
+        with rows.in_full():
+            assert table.weight.grad is not None
+            assert table.weight.grad.sum(dim=1).nonzero().flatten().tolist() == [word]
+
+
+@pytest.mark.usefixtures("by_row")
+def test_an_error_in_a_pass_leaves_the_table_as_it_was() -> None:
+    state = make_lookup_only(OptimizerConfig())
+
+    def break_off() -> Iterator[float]:
+        raise ArithmeticError
+        yield 1.0
+
+    state.model.loss = ScaledLoss(state.model, break_off())  # type: ignore[method-assign, assignment]
+    with pytest.raises(ArithmeticError):
+        run(state, make_plan())
+    assert not word_table(state).sparse
+
+
+def test_small_tables_are_left_alone() -> None:
+    assert large_tables(make_state().model) == []
+
+
+def test_the_norm_is_that_of_all_numbers() -> None:
+    """torch's own is 5e-4 too small here."""
+    gradients = [torch.randn(9000, 1300), torch.randn(700, 3), torch.randn(13)]
+    exact = torch.cat([each.flatten() for each in gradients]).double().norm()
+    assert float(total_norm(gradients)) == pytest.approx(float(exact), rel=1e-6)
