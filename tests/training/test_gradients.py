@@ -12,6 +12,7 @@ from tests.training.tiny_training import (
     VOCABULARY,
     ScaledLoss,
     are_equal,
+    copy_groups,
     make_plan,
     make_state,
     run,
@@ -22,6 +23,7 @@ from torch import Tensor, nn
 
 from bertkit.encoders.bert import Bert, size
 from bertkit.model import Model
+from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.objectives.nsp import NextSentencePrediction
 from bertkit.training import gradients
 from bertkit.training.fit import TrainingState
@@ -63,6 +65,8 @@ def test_the_training_is_the_same(
     make: Callable[[OptimizerConfig], TrainingState],
     micro_batch_size: int | None,
 ) -> None:
+    """Also if the table is the output layer of an objective that does not say so."""
+    monkeypatch.setattr(MaskedLanguageModel, "predicts_vocabulary", False)
     config = OptimizerConfig(kind=kind, lr=1e-3, clip_norm=0.5)
     plan = make_plan(optimizer=config, micro_batch_size=micro_batch_size)
     expected, state = make(config), make(config)
@@ -74,6 +78,20 @@ def test_the_training_is_the_same(
     assert max(step.grad_norm for step in steps) > 0.5  # some were clipped
     assert [each.grad_norm for each in steps] == pytest.approx([each.grad_norm for each in in_full], rel=1e-4)
     assert differ_most(state, expected) < 1e-5
+
+
+@pytest.mark.usefixtures("by_row")
+def test_a_resume_is_bit_exact() -> None:
+    uninterrupted, stopped = make_lookup_only(OptimizerConfig()), make_lookup_only(OptimizerConfig())
+    torch.manual_seed(3)
+    run(uninterrupted, make_plan(), until=7)
+    torch.manual_seed(3)
+    run(stopped, make_plan(), until=4)
+    groups = copy_groups(stopped)
+    resumed = make_lookup_only(OptimizerConfig())
+    resumed.restore(groups, 4)
+    run(resumed, make_plan(), until=7)
+    assert are_equal(uninterrupted, resumed)
 
 
 @pytest.mark.usefixtures("by_row")
@@ -131,6 +149,11 @@ def test_an_error_in_a_pass_leaves_the_table_as_it_was() -> None:
 
 
 def test_small_tables_are_left_alone() -> None:
+    assert large_tables(make_lookup_only(OptimizerConfig()).model) == []
+
+
+@pytest.mark.usefixtures("by_row")
+def test_output_layers_are_left_alone() -> None:
     assert large_tables(make_state().model) == []
 
 

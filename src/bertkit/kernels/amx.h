@@ -139,14 +139,9 @@ static inline void add_pairs(const __m512i rows[16], float *totals, int64_t item
     _mm512_mask_storeu_ps(totals, mask, total);
 }
 
-/* A tile of 16 items, of zeros beyond the last one. `is_a` says for which side, and `is_read_soon` whether by this
-   thread; see store_floats. */
+/* A tile of 16 items. `is_a` says for which side, and `is_read_soon` whether by this thread; see store_floats. */
 static inline void write_tile(const Factor *factor, int is_a, int is_read_soon, int64_t item, int64_t start, char *tile,
                               float *totals) {
-    if (item >= factor->items) {
-        memset(tile, 0, TILE);
-        return;
-    }
     __m512i rows[16];
     if (factor->rows_are_summed) load_pairs(factor, item, start, rows);
     else load_items(factor, item, start, rows);

@@ -1,8 +1,8 @@
 """Gradients between the backward pass and the update: those of large lookup tables by row, and the norm of all.
 
 A batch reads a few hundred of the vectors of a vocabulary. Autograd's own gradient of such a table is as large as the
-table, and zero in all other rows. Writing these zeros, adding them to the gradient of a tied output layer, and reading
-them for the norm took a seventh of a step when MiniLM was fine-tuned on two cores with AMX.
+table, and zero in all other rows. Writing these zeros and reading them for the norm took a seventh of a step when
+MiniLM was fine-tuned on two cores with AMX.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from bertkit.model import Model
 from bertkit.training.distributed import is_sharded
 
 _FEWEST_ROWS = 4096
@@ -24,8 +25,14 @@ _MOST_AT_ONCE = 1 << 18
 random numbers is 0.13 % too small then, and 1e-7 by row; that of as many as here is 2e-6 too small."""
 
 
-def large_tables(model: nn.Module) -> list[nn.Embedding]:
-    """The lookup tables of ``model`` whose gradients are worth keeping by row."""
+def large_tables(model: Model) -> list[nn.Embedding]:
+    """The lookup tables of ``model`` whose gradients are worth keeping by row.
+
+    There are none where the table is the output layer too, as in pre-training: torch copies the gradient of that before
+    it adds the rows, which takes as long as the zeros.
+    """
+    if any(head.predicts_vocabulary for head in model.heads.values()):
+        return []
     return [each for each in model.modules() if isinstance(each, nn.Embedding) and each.num_embeddings >= _FEWEST_ROWS]
 
 
@@ -41,10 +48,7 @@ class RowGradients:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """A context whose passes leave the gradient of a table that is only looked up as a sparse tensor.
-
-        That of a table that also is an output layer stays dense; the rows are added to it.
-        """
+        """A context whose passes leave the gradient of a table as a sparse tensor, if it is looked up and no more."""
         for table in self._tables:
             table.sparse = True
         try:
