@@ -19,7 +19,6 @@ from bertkit.training.distributed import is_sharded
 _FEWEST_ROWS = 4096
 """Smaller tables gain little: finding the rows of 4,096 tokens takes two milliseconds."""
 
-
 _MOST_AT_ONCE = 1 << 18
 """Numbers whose squares are added up at once. torch adds them in a few float32 sums on a CPU: the norm of 23 million
 random numbers is 0.13 % too small then, and 1e-7 by row; that of as many as here is 2e-6 too small."""
