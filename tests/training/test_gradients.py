@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Literal
 
 import pytest
@@ -13,22 +13,19 @@ from tests.training.tiny_training import (
     ScaledLoss,
     are_equal,
     copy_groups,
+    largest_difference,
     make_plan,
     make_state,
     run,
     turn_dropout_off,
-    weights_and_moments,
 )
 from torch import Tensor, nn
 
-from bertkit.encoders.bert import Bert, size
-from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
-from bertkit.objectives.nsp import NextSentencePrediction
 from bertkit.training import gradients
 from bertkit.training.fit import TrainingState
 from bertkit.training.gradients import RowGradients, dense_parts, large_tables, total_norm
-from bertkit.training.optimizer import OptimizerConfig, build_optimizer
+from bertkit.training.optimizer import OptimizerConfig
 
 
 @pytest.fixture
@@ -37,39 +34,26 @@ def by_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradients, "_FEWEST_ROWS", VOCABULARY)
 
 
-def make_lookup_only(config: OptimizerConfig) -> TrainingState:
-    """A model whose table of words is no output layer, as in fine-tuning."""
-    torch.manual_seed(0)
-    encoder = Bert(size("2/12/3", vocab_size=VOCABULARY, max_positions=13))
-    model = Model(encoder, {"nsp": NextSentencePrediction(12)})
-    return TrainingState(model, build_optimizer(model, config))
-
-
 def word_table(state: TrainingState) -> nn.Embedding:
     table = state.model.encoder.get_submodule("embeddings.word")
     assert isinstance(table, nn.Embedding)
     return table
 
 
-def differ_most(found: TrainingState, expected: TrainingState) -> float:
-    others = weights_and_moments(expected)
-    return max(float((value - others[name]).abs().max()) for name, value in weights_and_moments(found).items())
-
-
 @pytest.mark.parametrize("kind", ["adam", "lamb", "adagrad", "muon"])
-@pytest.mark.parametrize("make", [make_lookup_only, make_state])
+@pytest.mark.parametrize("has_output_layer", [False, True])
 @pytest.mark.parametrize("micro_batch_size", [None, 3])
 def test_the_training_is_the_same(
     monkeypatch: pytest.MonkeyPatch,
     kind: Literal["adam", "lamb", "adagrad", "muon"],
-    make: Callable[[OptimizerConfig], TrainingState],
+    has_output_layer: bool,
     micro_batch_size: int | None,
 ) -> None:
     """Also if the table is the output layer of an objective that does not say so."""
     monkeypatch.setattr(MaskedLanguageModel, "predicts_vocabulary", False)
     config = OptimizerConfig(kind=kind, lr=1e-3, clip_norm=0.5)
     plan = make_plan(optimizer=config, micro_batch_size=micro_batch_size)
-    expected, state = make(config), make(config)
+    expected, state = (make_state(config, has_output_layer=has_output_layer) for _ in range(2))
     turn_dropout_off(expected.model)
     turn_dropout_off(state.model)
     in_full = run(expected, plan, until=4)
@@ -77,18 +61,17 @@ def test_the_training_is_the_same(
     steps = run(state, plan, until=4)
     assert max(step.grad_norm for step in steps) > 0.5  # some were clipped
     assert [each.grad_norm for each in steps] == pytest.approx([each.grad_norm for each in in_full], rel=1e-4)
-    assert differ_most(state, expected) < 1e-5
+    assert largest_difference(state, expected) < 1e-5
 
 
 @pytest.mark.usefixtures("by_row")
 def test_a_resume_is_bit_exact() -> None:
-    uninterrupted, stopped = make_lookup_only(OptimizerConfig()), make_lookup_only(OptimizerConfig())
+    uninterrupted, stopped, resumed = (make_state(has_output_layer=False) for _ in range(3))
     torch.manual_seed(3)
     run(uninterrupted, make_plan(), until=7)
     torch.manual_seed(3)
     run(stopped, make_plan(), until=4)
     groups = copy_groups(stopped)
-    resumed = make_lookup_only(OptimizerConfig())
     resumed.restore(groups, 4)
     run(resumed, make_plan(), until=7)
     assert are_equal(uninterrupted, resumed)
@@ -96,7 +79,7 @@ def test_a_resume_is_bit_exact() -> None:
 
 @pytest.mark.usefixtures("by_row")
 def test_a_step_that_is_skipped_leaves_nothing_behind() -> None:
-    expected, state = make_lookup_only(OptimizerConfig()), make_lookup_only(OptimizerConfig())
+    expected, state = (make_state(has_output_layer=False) for _ in range(2))
     turn_dropout_off(expected.model)
     turn_dropout_off(state.model)
     run(expected, make_plan(), until=1)
@@ -108,7 +91,7 @@ def test_a_step_that_is_skipped_leaves_nothing_behind() -> None:
 
 @pytest.mark.usefixtures("by_row")
 def test_a_table_that_is_only_looked_up_has_the_rows_of_the_batch() -> None:
-    state = make_lookup_only(OptimizerConfig())
+    state = make_state(has_output_layer=False)
     table, rows = word_table(state), RowGradients(large_tables(state.model))
     with rows.recorded():
         table(torch.tensor([[7, 9, 7]])).sum().backward()
@@ -124,7 +107,7 @@ def test_a_table_that_is_only_looked_up_has_the_rows_of_the_batch() -> None:
 
 @pytest.mark.usefixtures("by_row")
 def test_rows_of_an_earlier_step_are_zero_again() -> None:
-    state = make_lookup_only(OptimizerConfig())
+    state = make_state(has_output_layer=False)
     table, rows = word_table(state), RowGradients(large_tables(state.model))
     for word in (7, 9):
         with rows.recorded():
@@ -136,7 +119,7 @@ def test_rows_of_an_earlier_step_are_zero_again() -> None:
 
 @pytest.mark.usefixtures("by_row")
 def test_an_error_in_a_pass_leaves_the_table_as_it_was() -> None:
-    state = make_lookup_only(OptimizerConfig())
+    state = make_state(has_output_layer=False)
 
     def break_off() -> Iterator[float]:
         raise ArithmeticError
@@ -149,7 +132,7 @@ def test_an_error_in_a_pass_leaves_the_table_as_it_was() -> None:
 
 
 def test_small_tables_are_left_alone() -> None:
-    assert large_tables(make_lookup_only(OptimizerConfig()).model) == []
+    assert large_tables(make_state(has_output_layer=False).model) == []
 
 
 @pytest.mark.usefixtures("by_row")

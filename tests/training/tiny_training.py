@@ -44,12 +44,15 @@ class Sentences:
         )
 
 
-def make_state(config: OptimizerConfig | None = None) -> TrainingState:
-    """An untrained model with its optimizer; always the same weights."""
+def make_state(config: OptimizerConfig | None = None, *, has_output_layer: bool = True) -> TrainingState:
+    """An untrained model with its optimizer; always the same weights.
+
+    Without the output layer, which is the table of words, the table is looked up and no more, as in fine-tuning.
+    """
     torch.manual_seed(0)
     encoder = Bert(size("2/12/3", vocab_size=VOCABULARY, max_positions=13))
-    objectives = {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentencePrediction(12)}
-    model = Model(encoder, objectives)
+    output_layer = {"mlm": MaskedLanguageModel(encoder.embeddings.word)} if has_output_layer else {}
+    model = Model(encoder, {**output_layer, "nsp": NextSentencePrediction(12)})
     return TrainingState(model, build_optimizer(model, config or OptimizerConfig(lr=1e-3)))
 
 
@@ -71,6 +74,12 @@ def are_equal(one: TrainingState, other: TrainingState) -> bool:
     """Whether all weights and moments are equal bit for bit."""
     others = weights_and_moments(other)
     return all(torch.equal(value, others[name]) for name, value in weights_and_moments(one).items())
+
+
+def largest_difference(one: TrainingState, other: TrainingState) -> float:
+    """Of all weights and moments."""
+    others = weights_and_moments(other)
+    return max(float((value - others[name]).abs().max()) for name, value in weights_and_moments(one).items())
 
 
 def run(state: TrainingState, plan: Plan, until: int | None = None) -> list[Step]:

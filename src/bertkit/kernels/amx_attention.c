@@ -125,6 +125,8 @@ void attend_heads(const bf16 *query, const bf16 *key, const bf16 *value, bf16 *o
         for (int64_t map = 0; map < examples * heads; map++) {
             int64_t read = find_length(key_lengths, map / maps_per_row, keys), width = round_up(read);
             int64_t asked = read ? find_length(query_lengths, map / maps_per_row, queries) : 0;
+            clear_padding(out + find_head(map, heads, queries, out_stride, size), out_stride, asked, queries, size);
+            if (!asked) continue;
             int64_t at = find_head(map, heads, keys, key_stride, size);
             Factor to_keys = list_of_items(key + at, key_stride, read, size),
                    to_values = list_to_sum(value + at, key_stride, size, read);
@@ -132,7 +134,6 @@ void attend_heads(const bf16 *query, const bf16 *key, const bf16 *value, bf16 *o
             pack_all(&to_values, value_tiles);
             const uint8_t *masks = NULL;
             if (allowed) masks = allowed + (mask_examples == 1 ? 0 : map / maps_per_example) * mask_queries * keys;
-            clear_padding(out + find_head(map, heads, queries, out_stride, size), out_stride, asked, queries, size);
             for (int64_t first = 0; first < asked; first += SIDE) {
                 int64_t count = smaller(SIDE, asked - first);
                 int64_t own = find_head(map, heads, queries, query_stride, size) + first * query_stride;

@@ -140,6 +140,7 @@ def _add_penalties(optimizer: torch.optim.Optimizer, penalised: Sequence[tuple[T
         with torch.no_grad():
             for parameter, factor in penalised:
                 if parameter.grad is not None:
+                    # Not in place: RowGradients keeps the memory of some gradients, with zeros beside their rows.
                     parameter.grad = parameter.grad.add(parameter, alpha=2 * factor)
 
     optimizer.register_step_pre_hook(add_gradients)
