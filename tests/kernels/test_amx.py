@@ -59,6 +59,19 @@ def test_gelu_and_a_residual_are_applied_in_float32(columns: int) -> None:
 
 
 @needs_amx
+@pytest.mark.parametrize("columns", [32, 45, 96])
+def test_a_product_keeps_what_gelu_is_applied_to_and_one_is_multiplied_by_its_slope(columns: int) -> None:
+    left, right, bias = 3 * torch.randn(40, 64) / 8, torch.randn(64, columns), torch.randn(columns)
+    kept = amx.new_product(40, columns)
+    amx.multiply(left, amx.pack(right), bias, gelu=True, before_gelu=kept)
+    assert torch.equal(kept, amx.multiply(left, amx.pack(right), bias))
+    spread = kept.copy_(torch.linspace(-8, 8, kept.numel()).view_as(kept)).double().requires_grad_()
+    (slope,) = torch.autograd.grad(F.gelu(spread).sum(), spread)
+    found = amx.multiply(left, amx.pack(right), slope_at=kept, dtype=torch.float32)
+    torch.testing.assert_close(found.double(), exact(left, right) * slope, rtol=1e-5, atol=3e-3)
+
+
+@needs_amx
 def test_no_result_depends_on_other_rows_or_on_the_number_of_threads() -> None:
     left, right = torch.randn(200, 1700), amx.pack(torch.randn(1700, 70))
     product = amx.multiply(left, right)

@@ -19,12 +19,12 @@ from tests.training.tiny_training import (
     run,
     turn_dropout_off,
 )
-from torch import Tensor, nn
+from torch import nn
 
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.training import gradients
 from bertkit.training.fit import TrainingState
-from bertkit.training.gradients import RowGradients, dense_parts, large_tables, total_norm
+from bertkit.training.gradients import dense_parts, kept_by_row, large_tables, total_norm
 from bertkit.training.optimizer import OptimizerConfig
 
 
@@ -38,6 +38,10 @@ def word_table(state: TrainingState) -> nn.Embedding:
     table = state.model.encoder.get_submodule("embeddings.word")
     assert isinstance(table, nn.Embedding)
     return table
+
+
+def find_tables(state: TrainingState) -> list[nn.Embedding]:
+    return large_tables(state.model, state.optimizer)
 
 
 @pytest.mark.parametrize("kind", ["adam", "lamb", "adagrad", "muon"])
@@ -92,29 +96,12 @@ def test_a_step_that_is_skipped_leaves_nothing_behind() -> None:
 @pytest.mark.usefixtures("by_row")
 def test_a_table_that_is_only_looked_up_has_the_rows_of_the_batch() -> None:
     state = make_state(has_output_layer=False)
-    table, rows = word_table(state), RowGradients(large_tables(state.model))
-    with rows.recorded():
+    table = word_table(state)
+    with kept_by_row(find_tables(state)):
         table(torch.tensor([[7, 9, 7]])).sum().backward()
     assert not table.sparse
     (values,) = dense_parts(table.parameters())
     torch.testing.assert_close(values, torch.tensor([[2.0], [1.0]]).expand(2, 12))
-    with rows.in_full():
-        assert isinstance(table.weight.grad, Tensor)
-        assert table.weight.grad.layout == torch.strided
-        assert table.weight.grad.sum(dim=1).nonzero().flatten().tolist() == [7, 9]
-    assert table.weight.grad is None
-
-
-@pytest.mark.usefixtures("by_row")
-def test_rows_of_an_earlier_step_are_zero_again() -> None:
-    state = make_state(has_output_layer=False)
-    table, rows = word_table(state), RowGradients(large_tables(state.model))
-    for word in (7, 9):
-        with rows.recorded():
-            table(torch.tensor([[word]])).sum().backward()
-        with rows.in_full():
-            assert table.weight.grad is not None
-            assert table.weight.grad.sum(dim=1).nonzero().flatten().tolist() == [word]
 
 
 @pytest.mark.usefixtures("by_row")
@@ -132,12 +119,12 @@ def test_an_error_in_a_pass_leaves_the_table_as_it_was() -> None:
 
 
 def test_small_tables_are_left_alone() -> None:
-    assert large_tables(make_state(has_output_layer=False).model) == []
+    assert find_tables(make_state(has_output_layer=False)) == []
 
 
 @pytest.mark.usefixtures("by_row")
 def test_output_layers_are_left_alone() -> None:
-    assert large_tables(make_state().model) == []
+    assert find_tables(make_state()) == []
 
 
 def test_the_norm_is_that_of_all_numbers() -> None:

@@ -172,7 +172,8 @@ static inline void pack_all(const Factor *b, char *packed) {
     for (int64_t i = 0; i < groups * steps; i++) write_pair(b, 0, 1, i, 0, 0, groups, steps, packed, NULL);
 }
 
-/* Where C goes, and what becomes of the sums: gelu(scale * sum + bias) + residual. */
+/* Where C goes, and what becomes of the sums: gelu(scale * sum + bias) + residual, or in a backward pass their product
+   with the slope of GELU. */
 typedef struct {
     void *numbers;
     int64_t stride;
@@ -182,6 +183,8 @@ typedef struct {
     const float *bias;    /* of each column, or NULL */
     const bf16 *residual; /* as C, without gaps between its rows, or NULL */
     int is_gelu;
+    bf16 *before_gelu;    /* as C; receives what GELU is applied to, or NULL */
+    const bf16 *slope_at; /* as C; where the slope of GELU is taken, or NULL */
     int64_t rows, columns;
 } Result;
 
@@ -205,6 +208,26 @@ static inline __m512 gelu(__m512 x) {
     return _mm512_mul_ps(above, _mm512_fmadd_ps(sum, inside, _mm512_set1_ps(0.5f)));
 }
 
+/* The slope of GELU at x, a polynomial up to 4.3, made in the same way. The error is at most 1.3e-4; rounding to bfloat16
+   changes the slope of 1 by up to 4e-3. */
+static inline __m512 gelu_slope(__m512 x) {
+    const float coefficients[] = {-3.142055669e-11f, 3.321013529e-09f,  -1.556048389e-07f, 4.286474905e-06f,
+                                  -7.776200073e-05f, 9.860288119e-04f,  -9.000197053e-03f, 5.900992826e-02f,
+                                  -2.653165162e-01f, 7.977362275e-01f};
+    __m512 inside = _mm512_min_ps(_mm512_set1_ps(4.3f), _mm512_max_ps(_mm512_set1_ps(-4.3f), x));
+    __m512 square = _mm512_mul_ps(inside, inside), sum = _mm512_set1_ps(coefficients[0]);
+    for (int i = 1; i < 10; i++) sum = _mm512_fmadd_ps(sum, square, _mm512_set1_ps(coefficients[i]));
+    return _mm512_fmadd_ps(sum, inside, _mm512_set1_ps(0.5f));
+}
+
+static inline __m512 widen_low(__m512i numbers) {
+    return _mm512_cvtpbh_ps((__m256bh)_mm512_castsi512_si256(numbers));
+}
+
+static inline __m512 widen_high(__m512i numbers) {
+    return _mm512_cvtpbh_ps((__m256bh)_mm512_extracti64x4_epi64(numbers, 1));
+}
+
 /* Numbers that fill a line of the cache are stored past the cache, unless they are read soon: to fetch a line
    before it is overwritten took a third of the time of a product. */
 static inline void store_floats(const Result *result, int64_t offset, __mmask16 mask, __m512 numbers) {
@@ -213,8 +236,7 @@ static inline void store_floats(const Result *result, int64_t offset, __mmask16 
     else _mm512_mask_storeu_ps(to, mask, numbers);
 }
 
-static inline void store_narrow(const Result *result, int64_t offset, __mmask32 mask, __m512i numbers) {
-    bf16 *to = (bf16 *)result->numbers + offset;
+static inline void store_narrow(const Result *result, bf16 *to, __mmask32 mask, __m512i numbers) {
     if (mask == ~0u && !result->is_read_soon && !((uintptr_t)to & 63)) _mm512_stream_si512((__m512i *)to, numbers);
     else _mm512_mask_storeu_epi16(to, mask, numbers);
 }
@@ -224,25 +246,31 @@ static inline void write_rows(const Result *result, const Finished *block, int f
     __mmask32 mask = first_lanes(result->columns - block->column);
     __m512 scale = _mm512_set1_ps(result->scale);
     for (int i = from; i < to && i < block->rows; i++) {
+        int64_t offset = (block->row + i) * result->stride + block->column;
         __m512 low = _mm512_mul_ps(_mm512_load_ps(block->sums + i * SIDE), scale);
         __m512 high = _mm512_mul_ps(_mm512_load_ps(block->sums + i * SIDE + 16), scale);
         if (result->bias) {
             low = _mm512_add_ps(low, _mm512_maskz_loadu_ps(mask, result->bias + block->column));
             high = _mm512_add_ps(high, _mm512_maskz_loadu_ps(mask >> 16, result->bias + block->column + 16));
         }
+        if (result->before_gelu) store_narrow(result, result->before_gelu + offset, mask, narrow_two(low, high));
         if (result->is_gelu) low = gelu(low), high = gelu(high);
+        if (result->slope_at) {
+            __m512i at = _mm512_maskz_loadu_epi16(mask, result->slope_at + offset);
+            low = _mm512_mul_ps(low, gelu_slope(widen_low(at)));
+            high = _mm512_mul_ps(high, gelu_slope(widen_high(at)));
+        }
         if (result->residual) {
             const bf16 *residual = result->residual + (block->row + i) * result->columns + block->column;
             __m512i added = _mm512_maskz_loadu_epi16(mask, residual);
-            low = _mm512_add_ps(low, _mm512_cvtpbh_ps((__m256bh)_mm512_castsi512_si256(added)));
-            high = _mm512_add_ps(high, _mm512_cvtpbh_ps((__m256bh)_mm512_extracti64x4_epi64(added, 1)));
+            low = _mm512_add_ps(low, widen_low(added));
+            high = _mm512_add_ps(high, widen_high(added));
         }
-        int64_t offset = (block->row + i) * result->stride + block->column;
         if (result->is_float32) {
             store_floats(result, offset, mask, low);
             store_floats(result, offset + 16, mask >> 16, high);
         } else {
-            store_narrow(result, offset, mask, narrow_two(low, high));
+            store_narrow(result, (bf16 *)result->numbers + offset, mask, narrow_two(low, high));
         }
     }
 }

@@ -88,6 +88,8 @@ def multiply(
     *,
     residual: Float[Tensor, "M N"] | None = None,
     gelu: bool = False,
+    before_gelu: Float[Tensor, "M N"] | None = None,
+    slope_at: Float[Tensor, "M N"] | None = None,
     row_totals: Float[Tensor, " M"] | None = None,
     dtype: torch.dtype = torch.bfloat16,
 ) -> Float[Tensor, "M N"]:
@@ -96,16 +98,17 @@ def multiply(
     ``left`` is rounded to bfloat16; a transposed view needs no copy. ``bias`` is float32 and contiguous. The sums
     of the rows of ``left`` are added to ``row_totals``, which is float32. A row of the result does not depend on the
     other rows, nor on the number of threads.
+
+    For training, ``before_gelu`` receives what GELU is applied to, and the result is multiplied by the slope of GELU at
+    ``slope_at``; both are of ``new_product``.
     """
     rows, columns = len(left), right.columns
     if left.shape[1] != right.depth or right.depth == 0:
         raise ValueError(f"a product of {rows} x {left.shape[1]} and {right.depth} x {columns} numbers")
-    stride = round_up_to_tiles(columns)  # rows that begin with a line of the cache: whole lines are written much faster
-    product = torch.empty(rows, stride, dtype=dtype)
-    if stride != columns:
-        product = product[:, :columns]
+    product = new_product(rows, columns, dtype)
     if product.numel() == 0:
         return product
+    stride = round_up_to_tiles(columns)
     sums = new_floats(round_up_to_tiles(rows) * stride) if right.depth > _MOST_DEPTH else None
     left, is_float32, rows_are_summed, left_stride = _describe(left)
     if row_totals is not None and not rows_are_summed:
@@ -114,10 +117,16 @@ def multiply(
     residual = None if residual is None else residual.bfloat16().contiguous()
     call_on_amx(
         "multiply",
-        *(left, is_float32, rows_are_summed, left_stride, right.tiles, bias, residual, gelu),
+        *(left, is_float32, rows_are_summed, left_stride, right.tiles, bias, residual, gelu, before_gelu, slope_at),
         *(product, dtype == torch.float32, stride, rows, columns, right.depth, sums, row_totals),
     )
     return product
+
+
+def new_product(rows: int, columns: int, dtype: torch.dtype = torch.bfloat16) -> Float[Tensor, "{rows} {columns}"]:
+    """Memory for a product. Its rows begin with a line of the cache: whole lines are written much faster."""
+    product = torch.empty(rows, round_up_to_tiles(columns), dtype=dtype)
+    return product if product.shape[1] == columns else product[:, :columns]
 
 
 def _describe(matrix: Float[Tensor, "X K"]) -> tuple[Tensor, bool, bool, int]:

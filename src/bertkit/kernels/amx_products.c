@@ -26,8 +26,9 @@ void pack(const void *numbers, int is_float32, int rows_are_summed, int64_t stri
 /* C (rows, columns) from A (rows, depth), none of them 0, and a packed B. `sums` has room for C, its sides rounded up
    to 32, if K is more than 32 * DEPTH. `totals` is that of multiply_rows. */
 void multiply(const void *a, int a_is_float32, int a_rows_are_summed, int64_t a_stride, const char *packed,
-              const float *bias, const bf16 *residual, int is_gelu, void *c, int c_is_float32, int64_t c_stride,
-              int64_t rows, int64_t columns, int64_t depth, float *sums, float *totals) {
+              const float *bias, const bf16 *residual, int is_gelu, bf16 *before_gelu, const bf16 *slope_at, void *c,
+              int c_is_float32, int64_t c_stride, int64_t rows, int64_t columns, int64_t depth, float *sums,
+              float *totals) {
     Factor factor = {a, a_stride, a_is_float32, a_rows_are_summed, rows, depth};
     Result result = {.numbers = c,
                      .stride = c_stride,
@@ -36,6 +37,8 @@ void multiply(const void *a, int a_is_float32, int a_rows_are_summed, int64_t a_
                      .bias = bias,
                      .residual = residual,
                      .is_gelu = is_gelu,
+                     .before_gelu = before_gelu,
+                     .slope_at = slope_at,
                      .rows = rows,
                      .columns = columns};
     int64_t panels = divide_up(columns, SIDE), steps = divide_up(depth, SIDE);

@@ -5,8 +5,8 @@ products are fast (AMX), these sweeps are most of a step, and the products thems
 processor. The C compiler of the machine (``cc``) compiles the C files of this folder once, in three seconds, into the
 user's cache folder. Without a compiler torch computes the same: dropout masks are equal, results differ by rounding.
 
-``fused_training.py``, ``fused_inference.py``, ``float_products.py``, ``int8_products.py``, ``amx.py`` and
-``amx_attention.py`` call the functions; this module compiles and loads them.
+``fused_training.py``, ``update.py``, ``fused_inference.py``, ``float_products.py``, ``int8_products.py``, ``amx.py``
+and ``amx_attention.py`` call the functions; this module compiles and loads them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FOLDER = Path(__file__).parent
 _HEADERS = ("fused.h", "fused_training.h", "products.h", "amx.h")
 _SOURCES = (
     *("fused_training.c", "fused_inference.c", "float_products.c", "int8_products.c"),
-    *("amx_products.c", "amx_attention.c"),
+    *("amx_products.c", "amx_attention.c", "update.c"),
 )
 _FLAGS = (
     "-O3",
@@ -86,6 +86,8 @@ _SIGNATURES = {f"{name}_{each}": types for name, types in _OF_TRAINING.items() f
     "multiply_floats": (_POINTER, _LONG, *[_POINTER] * 3, _INT, _POINTER, *[_LONG] * 3),
     "pack_int8": (_POINTER, _POINTER, _LONG, _LONG),
     "multiply_int8": (_POINTER, _LONG, *[_POINTER] * 7, _INT, _POINTER, *[_LONG] * 3),
+    "sum_squares": (_POINTER, _POINTER, _LONG, _POINTER),
+    "update_rows": (*[_POINTER] * 5, _LONG, _LONG, *[_FLOAT] * 6),
     "request_amx": (_POINTER,),
     "pack": (_POINTER, _INT, _INT, _LONG, _LONG, _LONG, _POINTER),
     "attend_heads": (
@@ -93,7 +95,7 @@ _SIGNATURES = {f"{name}_{each}": types for name, types in _OF_TRAINING.items() f
         *(_POINTER, _POINTER, _LONG, _INT, _FLOAT),
     ),
     "attend_heads_backward": (*[_POINTER] * 9, *[_LONG] * 4, _POINTER, _POINTER, _LONG, _FLOAT),
-    "multiply": (*_FACTOR, *[_POINTER] * 3, _INT, _POINTER, _INT, *[_LONG] * 4, _POINTER, _POINTER),
+    "multiply": (*_FACTOR, *[_POINTER] * 3, _INT, *[_POINTER] * 3, _INT, *[_LONG] * 4, _POINTER, _POINTER),
 }
 
 

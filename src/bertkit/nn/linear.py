@@ -28,13 +28,13 @@ def linear(
     states: Float[Tensor, "... H"], weight: Float[Tensor, "O H"], bias: Float[Tensor, " O"] | None = None
 ) -> Float[Tensor, "... O"]:
     """``states weight^T + bias``, as ``torch.nn.functional.linear``."""
-    if _is_on_amx(states, weight, bias):
+    if is_on_amx(states, weight, bias):
         output: Tensor = _AmxLinear.apply(states, weight, bias)  # type: ignore[no-untyped-call]
         return output
     return F.linear(states, weight, bias)
 
 
-def _is_on_amx(states: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+def is_on_amx(states: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether autocast would compute a product of a list of tokens in bfloat16 on a CPU with AMX.
 
     What is unusual is left to torch: other formats, shapes that do not fit, nothing to compute, and tracers.
@@ -71,9 +71,16 @@ class _AmxLinear(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Context, gradient: Float[Tensor, "L O"]) -> tuple[Tensor | None, ...]:
         states, weight = ctx.saved_tensors
-        needs_states, needs_weight, needs_bias = ctx.needs_input_grad
+        needs_states, *needs = ctx.needs_input_grad
         to_states = amx.multiply(gradient, amx.pack(weight), dtype=ctx.dtype) if needs_states else None
-        if not needs_weight:
-            return to_states, None, gradient.sum(0, dtype=torch.float32) if needs_bias else None
-        to_bias = new_floats(len(weight)).zero_() if needs_bias else None
-        return to_states, amx.multiply(gradient.T, amx.pack(states), row_totals=to_bias, dtype=torch.float32), to_bias
+        return to_states, *find_gradients(gradient, states, *needs)
+
+
+def find_gradients(
+    gradient: Float[Tensor, "L O"], states: Float[Tensor, "L H"], needs_weight: bool, needs_bias: bool
+) -> tuple[Float[Tensor, "O H"] | None, Float[Tensor, " O"] | None]:
+    """The gradients of weight and bias of a linear layer on AMX, from that of its output and from its inputs."""
+    if not needs_weight:
+        return None, gradient.sum(0, dtype=torch.float32) if needs_bias else None
+    to_bias = new_floats(gradient.shape[1]).zero_() if needs_bias else None
+    return amx.multiply(gradient.T, amx.pack(states), row_totals=to_bias, dtype=torch.float32), to_bias

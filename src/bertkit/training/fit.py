@@ -27,7 +27,7 @@ from bertkit.machine.precision import Precision, autocast
 from bertkit.model import Model
 from bertkit.training.averaging import WeightAverage
 from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup, full_tensor
-from bertkit.training.gradients import RowGradients, dense_parts, large_tables, total_norm
+from bertkit.training.gradients import dense_parts, kept_by_row, large_tables, total_norm
 from bertkit.training.optimizer import OptimizerConfig, load_named_state, named_state, set_lr
 from bertkit.training.schedule import ScheduleConfig, lr_factor
 
@@ -186,7 +186,7 @@ def fit(
     end = plan.schedule_from + plan.total if until is None else until
     steps = itertools.takewhile(lambda step: plan.reached(step, state.elapsed) < end, itertools.count(state.step))
     calls = (partial(read, step - first_step, progress=_progress(plan, step, state.elapsed)) for step in steps)
-    rows = RowGradients(large_tables(state.model) if group.size == 1 and device.type == "cpu" else ())
+    tables = large_tables(state.model, state.optimizer) if group.size == 1 else []
     disable_malloc_trim()  # page faults were a sixth of a BERT-mini step on a CPU
     first_second = (begin := time.perf_counter()) - state.elapsed
     for share in prefetch(calls, _count_workers(plan, device)):
@@ -194,8 +194,9 @@ def fit(
             torch.manual_seed(group.seed(plan.seed, state.step))
         counts, tokens, flops = _sum_counts(share, group)
         factor = lr_factor(plan.schedule, plan.in_schedule(state.step, state.elapsed), plan.total)
-        loss, losses = _find_gradients(state.model, share.batches, counts, device, plan.precision, rows, group)
-        grad_norm, skipped = _update(state, losses, plan.optimizer, factor, rows)
+        with kept_by_row(tables):
+            loss, losses = _find_gradients(state.model, share.batches, counts, device, plan.precision, group)
+        grad_norm, skipped = _update(state, losses, plan.optimizer, factor)
         state.step += 1
         now = time.perf_counter()
         if plan.total_seconds is not None:
@@ -257,12 +258,10 @@ def _find_gradients(
     counts: Mapping[str, int],
     device: torch.device,
     precision: Precision,
-    rows: RowGradients,
     group: ProcessGroup,
 ) -> tuple[float, dict[str, float]]:
     """Sum the gradients of the micro-batches of all processes; return the sums of the loss and of its terms."""
-    with rows.recorded():
-        loss, losses = accumulate_gradients(model, batches, counts, device, precision)
+    loss, losses = accumulate_gradients(model, batches, counts, device, precision)
     total, *terms = group.all_reduce_sum([loss, *losses.values()])
     group.sum_gradients(model.parameters())
     return total, dict(zip(losses, terms, strict=True))
@@ -347,7 +346,7 @@ def mean_loss(terms: LossTerms, counts: Mapping[str, int]) -> Tensor:
 
 
 def _update(
-    state: TrainingState, losses: dict[str, float], config: OptimizerConfig, factor: float, rows: RowGradients
+    state: TrainingState, losses: dict[str, float], config: OptimizerConfig, factor: float
 ) -> tuple[float, bool]:
     """Clip by the global norm and update the weights, or skip a step whose loss or gradient is not finite.
 
@@ -361,8 +360,7 @@ def _update(
         if 0 < config.clip_norm < norm + _CLIP_EPSILON:  # multiplying all gradients by 1 would take 2 % of a step
             torch._foreach_mul_(gradients, torch.clamp(config.clip_norm / (found + _CLIP_EPSILON), max=1.0))
         set_lr(state.optimizer, config, factor)
-        with rows.in_full():
-            state.optimizer.step()
+        state.optimizer.step()
         state.skipped_in_a_row = 0
     else:
         state.skipped_in_a_row += 1

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from bertkit.kernels import update
 from bertkit.model import Model
+from bertkit.training.adam import takes_rows
 from bertkit.training.distributed import is_sharded
 
 _FEWEST_ROWS = 4096
@@ -24,53 +26,27 @@ _MOST_AT_ONCE = 1 << 18
 random numbers is 0.13 % too small then, and 1e-7 by row; that of as many as here is 2e-6 too small."""
 
 
-def large_tables(model: Model) -> list[nn.Embedding]:
-    """The lookup tables of ``model`` whose gradients are worth keeping by row.
+def large_tables(model: Model, optimizer: torch.optim.Optimizer) -> list[nn.Embedding]:
+    """The lookup tables of ``model`` whose gradients are worth keeping by row, if ``optimizer`` can take such.
 
     There are none where the table is the output layer too, as in pre-training: torch copies the gradient of that before
-    it adds the rows, which takes as long as the zeros.
+    it adds the rows, which takes as long as the zeros. They are for one process: several exchange gradients in full.
     """
-    if any(head.predicts_vocabulary for head in model.heads.values()):
+    if not takes_rows(optimizer) or any(head.predicts_vocabulary for head in model.heads.values()):
         return []
     return [each for each in model.modules() if isinstance(each, nn.Embedding) and each.num_embeddings >= _FEWEST_ROWS]
 
 
-class RowGradients:
-    """Keeps the gradients of ``tables`` by row between a backward pass and the update.
-
-    For one process on a CPU: several processes exchange gradients in full, and on a GPU it has not been measured.
-    """
-
-    def __init__(self, tables: Sequence[nn.Embedding]) -> None:
-        self._tables = tables
-        self._full: dict[Tensor, Tensor] = {}
-
-    @contextmanager
-    def recorded(self) -> Iterator[None]:
-        """A context whose passes leave the gradient of a table as a sparse tensor, if it is looked up and no more."""
-        for table in self._tables:
-            table.sparse = True
-        try:
-            yield
-        finally:
-            for table in self._tables:
-                table.sparse = False
-
-    @contextmanager
-    def in_full(self) -> Iterator[None]:
-        """A context in which sparse gradients are dense, as optimizers want them; the zeros are written only once."""
-        weights = [table.weight for table in self._tables]
-        rows = {each: each.grad.coalesce() for each in weights if each.grad is not None and each.grad.is_sparse}
-        for weight, found in rows.items():
-            if weight not in self._full:
-                self._full[weight] = torch.zeros_like(weight)
-            weight.grad = self._full[weight].index_copy_(0, found.indices()[0], found.values())
-        try:
-            yield
-        finally:
-            for weight, found in rows.items():
-                self._full[weight].index_fill_(0, found.indices()[0], 0)
-                weight.grad = None
+@contextmanager
+def kept_by_row(tables: Sequence[nn.Embedding]) -> Iterator[None]:
+    """A context whose passes leave the gradient of a table as a sparse tensor, if it is looked up and no more."""
+    for table in tables:
+        table.sparse = True
+    try:
+        yield
+    finally:
+        for table in tables:
+            table.sparse = False
 
 
 def dense_parts(weights: Iterable[nn.Parameter]) -> list[Tensor]:
@@ -87,6 +63,8 @@ def dense_parts(weights: Iterable[nn.Parameter]) -> list[Tensor]:
 
 def total_norm(gradients: Sequence[Tensor]) -> Tensor:
     """The norm of all ``gradients`` together."""
+    if update.supports(gradients) and not any(map(is_sharded, gradients)):
+        return update.sum_of_squares(gradients).sqrt().float()
     by_row = [_norms_of_rows(each) if each.numel() > _MOST_AT_ONCE and each.ndim > 1 else each for each in gradients]
     return nn.utils.get_total_norm(by_row, foreach=True)
 

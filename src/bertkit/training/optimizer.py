@@ -1,8 +1,8 @@
 """Optimizers: AdamW as in BERT or with bias correction, LAMB for large batches, Muon, Adagrad for ELMo.
 
 google-research/bert ``optimization.py`` (``AdamWeightDecayOptimizer``) has no bias correction. That equals Adam with a
-step counter so large that the correction factors 1 - beta^t are exactly 1 in float32. So torch's fused AdamW does both:
-its step counter starts at 0 with correction, and at 1e9 without.
+step counter so large that the correction factors 1 - beta^t are exactly 1 in float32. So one AdamW does both: its step
+counter starts at 0 with correction, and at 1e9 without.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from bertkit.errors import usage_error
 from bertkit.machine.precision import Precision
 from bertkit.ranges import LearningRate, NonNegativeFloat, PositiveFloat, Share, ShareBelowOne, check_ranges
+from bertkit.training.adam import AdamW
 from bertkit.training.lamb import Lamb
 from bertkit.training.muon import Muon, find_hidden_matrices
 
@@ -128,7 +129,7 @@ def _build(config: OptimizerConfig, groups: list[dict[str, object]], precision: 
         return Muon(groups, lr=config.lr, dtype=getattr(torch, precision))
     if config.kind == "adagrad":
         return torch.optim.Adagrad(groups, lr=config.lr, foreach=True)
-    return torch.optim.AdamW(groups, lr=config.lr, fused=True)
+    return AdamW(groups, lr=config.lr)
 
 
 def _add_penalties(optimizer: torch.optim.Optimizer, penalised: Sequence[tuple[Tensor, float]]) -> None:
@@ -140,8 +141,7 @@ def _add_penalties(optimizer: torch.optim.Optimizer, penalised: Sequence[tuple[T
         with torch.no_grad():
             for parameter, factor in penalised:
                 if parameter.grad is not None:
-                    # Not in place: RowGradients keeps the memory of some gradients, with zeros beside their rows.
-                    parameter.grad = parameter.grad.add(parameter, alpha=2 * factor)
+                    parameter.grad = parameter.mul(2 * factor).add_(parameter.grad)  # which may be sparse
 
     optimizer.register_step_pre_hook(add_gradients)
 
