@@ -16,7 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch, LossTerms
 from bertkit.contracts import BatchSource, ScheduledSource, Stateful
@@ -194,8 +194,7 @@ def fit(
             torch.manual_seed(group.seed(plan.seed, state.step))
         counts, tokens, flops = _sum_counts(share, group)
         factor = lr_factor(plan.schedule, plan.in_schedule(state.step, state.elapsed), plan.total)
-        with kept_by_row(tables):
-            loss, losses = _find_gradients(state.model, share.batches, counts, device, plan.precision, group)
+        loss, losses = _find_gradients(state.model, share.batches, counts, device, plan.precision, tables, group)
         grad_norm, skipped = _update(state, losses, plan.optimizer, factor)
         state.step += 1
         now = time.perf_counter()
@@ -258,10 +257,12 @@ def _find_gradients(
     counts: Mapping[str, int],
     device: torch.device,
     precision: Precision,
+    tables: Sequence[nn.Embedding],
     group: ProcessGroup,
 ) -> tuple[float, dict[str, float]]:
     """Sum the gradients of the micro-batches of all processes; return the sums of the loss and of its terms."""
-    loss, losses = accumulate_gradients(model, batches, counts, device, precision)
+    with kept_by_row(tables):
+        loss, losses = accumulate_gradients(model, batches, counts, device, precision)
     total, *terms = group.all_reduce_sum([loss, *losses.values()])
     group.sum_gradients(model.parameters())
     return total, dict(zip(losses, terms, strict=True))
