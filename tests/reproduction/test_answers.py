@@ -8,8 +8,9 @@ from bertkit.reproduction.answers import Difference, judge, tabulate_answers
 from bertkit.reproduction.claims import Claim
 
 CLAIM = Claim(text="Masks are better", better="BERT", worse="LTR")
-ABOVE = Difference(column="QNLI", better=58.2, worse=55.1, low=0.4, high=5.8)
-BELOW = Difference(column="SST-2", better=70.0, worse=75.0, low=-8.0, high=-2.0)
+ABOVE = Difference(column="QNLI", better=58.2, worse=55.1, low=0.4, high=5.8, certain=True)
+BELOW = Difference(column="SST-2", better=70.0, worse=75.0, low=-8.0, high=-2.0, certain=True)
+UNCERTAIN = Difference(column="SQuAD", better=58.2, worse=55.1, low=0.4, high=5.8)
 AROUND = Difference(column="MRPC", better=70.0, worse=69.0, low=-1.0, high=3.0)
 
 
@@ -18,6 +19,7 @@ AROUND = Difference(column="MRPC", better=70.0, worse=69.0, low=-1.0, high=3.0)
     [
         ([], "not measured"),
         ([AROUND], "undecided"),
+        ([AROUND, UNCERTAIN], "undecided"),
         ([AROUND, ABOVE], "holds here"),
         ([BELOW, AROUND], "does not hold here"),
         ([BELOW, ABOVE], "holds for some tasks only"),

@@ -16,13 +16,17 @@ _HEADER = ("claim", "answer", "rows (first minus second)", "difference in points
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """The scores of two systems in a ``column``, in per cent, and the 95 % interval of ``better`` minus ``worse``."""
+    """The scores of two systems in a ``column``, in per cent, and the 95 % interval of ``better`` minus ``worse``.
+
+    ``certain`` says whether they differ beyond an interval that is wide enough for all columns of the claim together.
+    """
 
     column: str
     better: float
     worse: float
     low: float
     high: float
+    certain: bool = False
 
     def __str__(self) -> str:
         """``QNLI +3.1 (+0.4 to +5.8)``."""
@@ -39,9 +43,9 @@ class Answer:
 
 
 def judge(claim: Claim, differences: list[Difference]) -> Answer:
-    """What the intervals say, each for itself: one true difference in twenty is outside of its interval."""
-    above = any(each.low > 0 for each in differences)
-    below = any(each.high < 0 for each in differences)
+    """What the certain differences say. Without any true difference one claim in twenty has one by chance."""
+    above = any(each.certain and each.better > each.worse for each in differences)
+    below = any(each.certain and each.better < each.worse for each in differences)
     verdict: Verdict = "undecided" if differences else "not measured"
     if above and below:
         verdict = "holds for some tasks only"

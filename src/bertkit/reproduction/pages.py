@@ -41,8 +41,10 @@ _BESIDE = 0.008
 """Share of the axis between the points of two curves at the same step."""
 
 
-_HOW_ANSWERED = """A claim holds if the interval of a difference is above 0 for some task and below 0 for none. It does
-not hold if an interval is below 0 for some task and above 0 for none. An interval covers two kinds of chance: the seeds
+_HOW_ANSWERED = """A claim holds if a difference is certainly above 0 for some task and certainly below 0 for none. It
+does not hold if one is certainly below 0 for some task and above 0 for none. Certain is a difference beyond an interval
+that is wide enough for all tasks of the claim together: the error of 5 % is divided by their number. The intervals
+shown are 95 % intervals, each for itself. An interval covers two kinds of chance: the seeds
 of fine-tuning (Student's interval of the differences seed by seed) and the dev examples (a paired bootstrap); its half
 width is the root of the sum of both squared. It does not cover the seed of pre-training: each network was pre-trained
 once.

@@ -58,13 +58,14 @@ class ResultsReader:
 
     def _read_answer(self, claim: Claim, comparisons: Sequence[PlannedComparison]) -> Answer:
         """Whether a claim holds, by the differences that are known."""
-        found = map(self._read_difference, comparisons)
+        found = [self._read_difference(each, num_columns=len(comparisons)) for each in comparisons]
         return judge(claim, [each for each in found if each is not None])
 
-    def _read_difference(self, planned: PlannedComparison) -> Difference | None:
+    def _read_difference(self, planned: PlannedComparison, *, num_columns: int) -> Difference | None:
         column = planned.better.column
         (better, _), (worse, _) = (self._read_cell(cell, None) for cell in (planned.better, planned.worse))
-        return find_difference(column.name, better.ours, worse.ours, read_example_interval(planned.file, column.score))
+        examples = read_example_interval(planned.file, column.score)
+        return find_difference(column.name, better.ours, worse.ours, examples, num_columns=num_columns)
 
     def _read_row(self, planned: PlannedRow) -> ResultRow:
         row, model = planned.row, planned.model
