@@ -61,11 +61,13 @@ class AdamW(torch.optim.Optimizer):
 
         It is found once, and again when a moment was changed by others, such as by loading it: torch counts changes.
         """
-        moment: Tensor = self.state[table]["exp_avg_sq"]
-        version, entries = self._entries.get(table, (-1, moment))
-        if version != moment._version:
-            version, entries = moment._version, torch.where(moment.any(dim=1), NO_GRADIENT, NEVER_READ)
-            self._entries[table] = version, entries
+        first: Tensor = self.state[table]["exp_avg"]
+        second: Tensor = self.state[table]["exp_avg_sq"]
+        version, entries = self._entries.get(table, (-1, first))
+        if version != first._version:
+            was_read = first.any(dim=1) | second.any(dim=1)
+            entries = torch.where(was_read, NO_GRADIENT, NEVER_READ)
+            self._entries[table] = first._version, entries
         return entries
 
 
