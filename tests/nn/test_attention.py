@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.nn.reference_attention import H, attend, attend_causally, make_attention
+from tests.nn.reference_attention import NUM_HEADS, H, attend, attend_causally, make_attention
 from torch import Tensor
 
 from bertkit.nn.packing import PackedRows, TokenSubset
@@ -117,3 +117,24 @@ def test_changing_later_tokens_changes_no_earlier_causal_output() -> None:
     before, after = (layout.pad(attention(each.flatten(0, 1), layout)) for each in (states, changed))
     torch.testing.assert_close(before[:, :7], after[:, :7], rtol=0, atol=1e-6)
     assert (before[:, 7:] != after[:, 7:]).any(dim=-1).all()
+
+
+def test_long_rows_without_dropout_keep_no_scores() -> None:
+    """In float32; with dropout the scores of all heads are kept for the backward pass."""
+    tokens, kept = 600, list[int]()
+    layout = PackedRows.of(torch.ones(1, tokens, dtype=torch.bool))
+
+    def keep(saved: Tensor) -> Tensor:
+        kept.append(saved.numel())
+        return saved
+
+    for rate, keeps_scores in ((0.0, False), (0.1, True)):
+        attention, states = make_attention(dropout=rate).train(), torch.randn(tokens, H, requires_grad=True)
+        kept.clear()
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda saved: saved):
+            output = attention(states, layout)
+        assert (max(kept) >= NUM_HEADS * tokens * tokens) is keeps_scores
+        if not keeps_scores:
+            (gradient,) = torch.autograd.grad(output.sum(), states)
+            (expected,) = torch.autograd.grad(attend(attention, states[None], None).sum(), states)
+            torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-5)

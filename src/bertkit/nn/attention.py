@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertkit.kernels import passes
-from bertkit.nn.attention_passes import attend_heads, attend_tokens
+from bertkit.nn.attention_passes import are_faster_than_torch, attend_heads, attend_tokens
 from bertkit.nn.linear import linear
 from bertkit.nn.local_attention import band, band_of_blocks, cut_keys, cut_queries, join_blocks
 from bertkit.nn.packing import PackedRows, TokenSubset, select_tokens
@@ -65,7 +65,7 @@ class SelfAttention(nn.Module):
         query, key_value = self._project(states, layout, subset)
         output_layout = layout if subset is None else subset.layout
         in_blocks = self.window is not None and subset is None and layout.width > 4 * self.window  # they are cheaper
-        if passes.trains_on_cpu(key_value) and not in_blocks:
+        if self._has_own_passes(key_value, layout.width) and not in_blocks:
             allowed = self._attention_mask(layout, subset)
             tokens = attend_tokens(query, key_value, output_layout, layout, allowed, self.num_heads, self._rate)
         elif self._reads_packed_rows(key_value, layout, subset):
@@ -104,6 +104,11 @@ class SelfAttention(nn.Module):
         shares: Tensor = scores.softmax(dim=-1)
         return shares
 
+    def _has_own_passes(self, states: Tensor, width: int) -> bool:
+        """Whether ``attention_passes`` trains rows of ``width`` tokens, and not torch's kernel."""
+        head_width = self.qkv.in_features // self.num_heads
+        return passes.trains_on_cpu(states) and are_faster_than_torch(width, head_width, states.dtype, self._rate)
+
     def _reads_packed_rows(self, key_value: Tensor, layout: PackedRows, subset: TokenSubset | None) -> bool:
         """Whether the GPU's kernel computes this: it knows no columns of a subset, which order and window need."""
         needs_columns = self.causal or self.window is not None
@@ -117,7 +122,7 @@ class SelfAttention(nn.Module):
     def _attend(
         self, query: Tensor, key: Tensor, value: Tensor, allowed: Bool[Tensor, "#B #Q T"] | None
     ) -> Float[Tensor, "B N Q D"]:
-        if passes.trains_on_cpu(query):
+        if self._has_own_passes(query, key.shape[2]):
             return attend_heads(query, key, value, allowed, self._rate)
         mask = None if allowed is None else allowed[:, None]
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=self._rate)
