@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 import random
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, cast
 
@@ -182,3 +184,22 @@ def test_the_temporary_folder_goes_with_the_estimator(workspace: Path) -> None:
     assert estimator.predict(["garden"]).shape == (1,)
     del estimator
     assert not folder.exists()
+
+
+_FORK = """
+import os, sys
+from bertkit.sklearn import BertClassifier
+estimator = BertClassifier()
+folder = estimator._make_folder()
+if os.fork() == 0:
+    sys.exit()
+os.wait()
+print(folder.is_dir())
+del estimator
+print(folder.is_dir())
+"""
+
+
+def test_a_forked_process_leaves_the_folder_to_its_parent() -> None:
+    done = subprocess.run([sys.executable, "-c", _FORK], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "False"]

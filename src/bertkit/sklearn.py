@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 import weakref
@@ -154,7 +155,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _make_folder(self) -> Path:
         """A folder that is removed with this object."""
         folder = Path(tempfile.mkdtemp(prefix="bertkit-"))
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        weakref.finalize(self, _remove, folder, os.getpid())
         return folder
 
     def __sklearn_tags__(self) -> Any:
@@ -162,6 +163,12 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string, tags.input_tags.two_d_array = True, False
         tags.no_validation = True
         return tags
+
+
+def _remove(folder: Path, process: int) -> None:
+    """Remove a folder that ``process`` made. A forked child has a copy of the estimator, not of the folder."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _check_texts(texts: Any) -> list[Text]:

@@ -15,7 +15,7 @@ from torch import Tensor
 from bertkit.checkpoint.huggingface import objective_from_hf, tensors_to_hf
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder, Objective
-from bertkit.encoder_types import HuggingFaceSpec
+from bertkit.encoder_types.spec import HuggingFaceSpec
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.model import Model

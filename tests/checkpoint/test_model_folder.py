@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from bertkit.checkpoint.model_folder import OTHERS_READ, ModelFolder, _check_vocabulary, save_model
+from bertkit.checkpoint.model_folder import READABLE_ELSEWHERE, ModelFolder, _check_vocabulary, save_model
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
@@ -100,7 +100,7 @@ def test_config_names_the_classes(tmp_path: Path, encoder: Bert, tokenizer: Word
 
 
 @pytest.mark.parametrize(
-    ("heads", "others_read", "architecture"),
+    ("heads", "readable_elsewhere", "architecture"),
     [
         ("classes", "model", "BertForSequenceClassification"),
         ("none", "model", "BertModel"),
@@ -108,10 +108,10 @@ def test_config_names_the_classes(tmp_path: Path, encoder: Bert, tokenizer: Word
     ],
 )
 def test_the_folder_says_what_other_libraries_read(
-    tmp_path: Path, encoder: Bert, tokenizer: WordPiece, heads: str, others_read: str, architecture: str
+    tmp_path: Path, encoder: Bert, tokenizer: WordPiece, heads: str, readable_elsewhere: str, architecture: str
 ) -> None:
     save(tmp_path / "model", encoder, tokenizer, heads)
-    assert ModelFolder.open(tmp_path).metadata[OTHERS_READ] == others_read
+    assert ModelFolder.open(tmp_path).metadata[READABLE_ELSEWHERE] == readable_elsewhere
     assert json.loads((tmp_path / "model" / "config.json").read_text())["architectures"] == [architecture]
 
 

@@ -340,6 +340,14 @@ def test_marks_inside_the_first_text_are_no_delimiters(
     assert rows[0] == cells
 
 
+@pytest.mark.parametrize(("header", "columns"), [("text,2019_20", ("text", "2019_20")), ("text,2019", ("1", "2"))])
+def test_a_header_may_have_a_name_that_begins_as_a_number(
+    header: str, columns: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_text(f"{header}\nfine,1\nbad,0\n")
+    assert Table(tmp_path / "t.csv").columns == columns
+
+
 @pytest.mark.parametrize("header", ["0,1", ",0,1"])
 def test_the_numbers_that_pandas_writes_over_columns_are_names(tmp_path: Path, header: str) -> None:
     index = "7," if header.startswith(",") else ""
@@ -407,3 +415,13 @@ def test_bytes_that_are_no_text_are_kept_with_escapes(tmp_path: Path) -> None:
     assert list(table.all_values()) == [["good", "\\xff\\xd8a", [0.5, None]]]
     with pytest.raises(BertkitError, match=r'row 1: "image" is bytes that are no UTF-8\. Convert the column'):
         table.sample(1)
+
+
+def test_a_larger_limit_of_the_program_for_cells_of_csv_is_kept(tmp_path: Path) -> None:
+    before = csv.field_size_limit(3_000_000)
+    try:
+        rows = read(tmp_path / "t.csv", b"text,label\n" + b"x" * 2_000_000 + b",a\n")
+        assert csv.field_size_limit() == 3_000_000
+    finally:
+        csv.field_size_limit(before)
+    assert [len(text) for text, _ in rows] == [2_000_000]

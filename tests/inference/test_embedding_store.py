@@ -83,7 +83,7 @@ def test_parquet_that_is_cut_off_or_not_made_by_embed_is_an_error(tmp_path: Path
     with pytest.raises(BertkitError, match="has no vectors that bertkit made"):
         StoredVectors(path)
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(BertkitError, match="is not a complete Parquet file"):
+    with pytest.raises(BertkitError, match="is not a readable Parquet file"):
         StoredVectors(path)
 
 

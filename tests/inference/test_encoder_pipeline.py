@@ -97,10 +97,11 @@ def test_a_text_that_is_empty_or_no_text_is_an_error(pipeline: Pipeline, texts: 
 
 
 def test_an_empty_text_is_named(pipeline: Pipeline) -> None:
-    with pytest.raises(
-        BertkitError, match=r"^texts\[1\] is empty: the vector of an empty text says nothing. Leave it out.$"
-    ):
+    message = r"^texts\[1\] is empty: there is nothing to read\. Give a text, or leave it out\.$"
+    with pytest.raises(BertkitError, match=message):
         pipeline.embed(["river", ""])
+    with pytest.raises(BertkitError, match=r"^text is empty"):
+        pipeline.hidden_states(" ")
 
 
 def test_hidden_states_are_shown_with_their_tokens(pipeline: Pipeline) -> None:

@@ -122,3 +122,13 @@ def test_candidates_are_ids_of_the_vocabulary(
 def test_a_word_has_its_id(model: Model, tokenizer: WordPiece) -> None:
     for blank in fill(model, tokenizer, "[MASK] [MASK]", top_k=tokenizer.vocab_size):
         assert [tokenizer.id_to_token(guess.token) for guess in blank] == [guess.word for guess in blank]
+
+
+def test_the_vocabulary_is_spelled_once_for_all_words(tokenizer: WordPiece, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = find_tokens(tokenizer, ["river"])
+
+    def fail(id: int) -> tuple[str, bool]:
+        raise AssertionError("17 ms for each request")
+
+    monkeypatch.setattr(tokenizer, "surface_form", fail)
+    assert find_tokens(tokenizer, ["river"]) == first

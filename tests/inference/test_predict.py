@@ -13,7 +13,7 @@ import torch
 from bertkit.batch import Feature
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
-from bertkit.inference.predict import predict, run_features, stream
+from bertkit.inference.predict import count_padding, predict, run_features, stream
 from bertkit.model import Model
 from bertkit.objectives.multiple_choice import MultipleChoice
 from bertkit.task_types import Prediction, RegressionTask, TextClassificationTask, TextExample
@@ -154,3 +154,13 @@ def test_weights_that_have_diverged_are_an_error(
             parameter.fill_(float("nan"))
     with pytest.raises(BertkitError, match="not finite"):
         predict(model, task, examples, tokenizer)
+
+
+def test_padding_is_counted_in_the_batches_that_are_computed() -> None:
+    features = [Feature(np.ones(length, dtype=np.int64), np.zeros(length, dtype=np.int64)) for length in (3, 9, 9, 5)]
+    choices = Feature(np.ones((3, 7), dtype=np.int64), np.zeros((3, 7), dtype=np.int64), lengths=np.array([7, 2, 4]))
+    cpu = torch.device("cpu")
+    assert count_padding(features, 2, cpu) == 5 - 3
+    assert count_padding(features, 4, cpu) == 4 * 9 - 26
+    assert count_padding([choices], 4, cpu) == 3 * 7 - 13
+    assert count_padding([], 4, cpu) == 0

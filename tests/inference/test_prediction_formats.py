@@ -183,3 +183,10 @@ def test_a_lone_carriage_return_stays_in_its_cell(tmp_path: Path) -> None:
         with path.open(newline="") as file:
             assert list(csv.reader(file, delimiter=delimiter))[1:] == [list(row.values()) for row in rows]
         assert b"\r\n" not in path.read_bytes()
+
+
+def test_the_name_of_a_kept_column_is_no_formula(tmp_path: Path) -> None:
+    columns = AnswerColumns(columns=("id", "label"), kept=("=1+1", "@name"))
+    find_writer(Path("out.csv"))([{"id": "1", "label": "a", "=1+1": "b", "@name": "c"}], tmp_path / "out.csv", columns)
+    with (tmp_path / "out.csv").open(newline="") as file:
+        assert list(csv.reader(file)) == [["id", "label", "'=1+1", "'@name"], ["1", "a", "b", "c"]]

@@ -1,16 +1,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 from tests.tiny_bert import SENTENCES
 
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.inference import embedding_store
+from bertkit.inference import search as search_module
 from bertkit.inference.embedding import EmbeddingSettings
 from bertkit.inference.embedding_files import embed_file
 from bertkit.inference.embedding_store import StoredVectors
@@ -159,3 +165,23 @@ def test_numbers_that_are_not_finite_are_named(stored: StoredVectors, pipeline: 
     np.save(tmp_path / "v.npy", vectors)
     with pytest.raises(BertkitError, match=r"v\.npy, row 43: a number is not finite"):
         search(StoredVectors(tmp_path / "v.npy"), "river", pipeline)
+
+
+@given(
+    scores=arrays(np.int8, st.tuples(st.integers(1, 4), st.integers(1, 40)), elements=st.integers(-2, 2)),
+    top_k=st.integers(1, 12),
+    block=st.integers(1, 40),
+)
+def test_of_equal_cosines_the_first_rows_are_found(scores: NDArray[np.int8], top_k: int, block: int) -> None:
+    cosines = scores.astype(np.float32) / 2
+    blocks = [cosines[:, start : start + block] for start in range(0, cosines.shape[1], block)]
+    stored = StoredVectors.__new__(StoredVectors)
+    stored.path = Path("v.npy")
+    with (
+        patch.object(StoredVectors, "blocks", lambda stored: (part.T for part in blocks)),
+        patch.object(search_module, "_cosines", lambda part, *_: part.T),
+    ):
+        rows, found = search_module._highest(stored, np.zeros((len(cosines), 1), dtype=np.float32), top_k)
+    expected = np.argsort(-cosines, axis=1, kind="stable")[:, :top_k]
+    np.testing.assert_array_equal(rows, expected)
+    np.testing.assert_array_equal(found, np.take_along_axis(cosines, expected, axis=1))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -89,3 +91,28 @@ def test_a_wrong_device_is_blamed_on_where_it_was_given(monkeypatch: pytest.Monk
     monkeypatch.setenv(device.DEVICE, "gpu")
     with pytest.raises(BertkitError, match="BERTKIT_DEVICE is gpu"):
         device.default_device()
+
+
+@pytest.mark.parametrize("before", [None, "cuda"])
+def test_contexts_of_two_threads_may_end_in_any_order(before: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.delenv(device.DEVICE, raising=False)
+    if before is not None:
+        monkeypatch.setenv(device.DEVICE, before)
+    second_began, first_ended = threading.Event(), threading.Event()
+
+    def run_second() -> str:
+        with device.use_device("cpu"):
+            second_began.set()
+            assert first_ended.wait(10)
+            assert os.environ[device.DEVICE] == "cpu"
+            return device.default_device().type
+
+    with ThreadPoolExecutor(1) as threads:
+        with device.use_device("cuda"):
+            second = threads.submit(run_second)
+            assert second_began.wait(10)
+            assert device.default_device().type == "cuda"
+        first_ended.set()
+        assert second.result(10) == "cpu"
+    assert os.environ.get(device.DEVICE) == before

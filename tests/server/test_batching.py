@@ -81,6 +81,27 @@ def test_a_mistake_of_the_loop_is_an_error_of_its_requests_and_the_loop_goes_on(
     assert batcher.submit(job(operation, "b")).result(10) == ["B"]
 
 
+class Panic(BaseException):
+    """As the tokenizers library raises one: no Exception."""
+
+
+@pytest.mark.parametrize("part", ["encode", "run", "_observe"])
+def test_a_panic_is_an_error_of_its_request_and_the_loop_goes_on(
+    batcher: Batcher, operation: Upper, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    operation.may_run.set()
+
+    def fail(*arguments: object) -> None:
+        raise Panic("index out of bounds")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(batcher if part == "_observe" else operation, part, fail)
+        with pytest.raises(RuntimeError, match="index out of bounds"):
+            batcher.submit(job(operation, "a")).result(10)
+    assert not batcher.has_ended
+    assert batcher.submit(job(operation, "b")).result(10) == ["B"]
+
+
 def test_after_the_end_of_the_loop_work_is_refused(operation: Upper) -> None:
     batcher = Batcher(Limits(), ModelThread())
     batcher.start()
@@ -182,7 +203,7 @@ def test_batches_are_reported(batcher: Batcher, operation: Upper, reports: list[
     while not reports:
         time.sleep(0.001)
     (report,) = reports
-    assert (report.requests, report.inputs, report.tokens, report.padded_tokens) == (1, 2, 4, 6)
+    assert (report.requests, report.inputs, report.tokens) == (1, 2, 4)
 
 
 def test_a_batcher_that_was_never_started_can_be_stopped() -> None:

@@ -104,3 +104,10 @@ def test_instances_have_the_limit_of_inputs_and_are_computed_together(loaded: li
         assert float(batches[1]) < 25
         reply = post(server, "/predict", {"instances": [*asked, "a"]})
     assert (reply.status_code, reply.json()["field"]) == (422, "instances")
+
+
+def test_a_flat_list_of_three_texts_is_told_how_to_be_a_batch(server: Server) -> None:
+    reply = post(server, "/", {"inputs": ["a", "b", "c"]})
+    assert (reply.status_code, reply.json()["field"]) == (422, "inputs")
+    assert reply.json()["hint"] == 'Send a batch as a list of lists: [["one text"], ["another"]].'
+    assert len(post(server, "/", {"inputs": [["a"], ["b"], ["c"]]}).json()) == 3

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 from tests.server.running import get, post, running
 
+from bertkit.server.call import Call
+from bertkit.server.endpoint import ENCODER, encode
 from bertkit.server.limits import Limits
 from bertkit.server.models import Embeddings, ServedModel
 from bertkit.server.run import Server
+from bertkit.server.service import Service
 
 
 def test_a_request_keeps_its_id_if_it_is_harmless(server: Server) -> None:
@@ -105,3 +110,29 @@ def test_a_query_with_too_many_fields_is_refused(server: Server) -> None:
     query = "&".join(f"a{number}=1" for number in range(20)) + "&model=words"
     assert get(server, f"/info?{query}").status_code == 400
     assert post(server, f"/stream?{query}", "a", content_type="application/x-ndjson").status_code == 400
+
+
+def test_the_answer_to_many_tokens_is_encoded_in_a_thread(loaded: list[ServedModel]) -> None:
+    """4,096 vectors of 768 numbers take 0.6 s, in which the event loop would answer nobody."""
+    threads: list[int] = []
+
+    class Noted:
+        def __str__(self) -> str:
+            threads.append(threading.get_ident())
+            return "noted"
+
+    call = Call(Service(loaded[:1]), {}, {}, "id")
+    for call.usage.tokens in (13, 4096):
+        assert asyncio.run(encode(call, {"answer": Noted()})) == b'{"answer":"noted"}'
+    assert [each == threading.get_ident() for each in threads] == [True, False]
+
+
+def test_a_matrix_is_encoded_row_by_row() -> None:
+    matrix = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert (
+        ENCODER.encode({"a": matrix, "b": [matrix]})
+        == b'{"a":[[0.0,1.0,2.0],[3.0,4.0,5.0]],"b":[[[0.0,1.0,2.0],[3.0,4.0,5.0]]]}'
+    )
+    assert ENCODER.enc_hook is not None
+    rows = ENCODER.enc_hook(matrix)
+    assert [type(row) for row in rows] == [np.ndarray, np.ndarray], "a thread can be interrupted between two rows"

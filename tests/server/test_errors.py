@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from bertkit.server.errors import ServerError, overloaded
+import pytest
+
+from bertkit.server import errors
+from bertkit.server.errors import LONGEST_MESSAGE, ServerError, overloaded
 
 
 def test_both_forms_say_the_same() -> None:
@@ -44,3 +47,16 @@ def test_a_client_is_told_when_to_come_back() -> None:
         "retry-after": "1",
         "retry-after-ms": "250",
     }
+
+
+def test_a_message_is_cut_before_it_is_made_printable(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths: list[int] = []
+
+    def note(text: str) -> str:
+        lengths.append(len(text))
+        return text
+
+    monkeypatch.setattr(errors, "printable", note)
+    error = ServerError(422, "\u00e9" * 1_000_000, hint="y" * 1_000_000)
+    assert max(lengths) == LONGEST_MESSAGE
+    assert error.message.endswith("\u00e9 " + "y" * LONGEST_MESSAGE)

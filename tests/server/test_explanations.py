@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from selectolax.lexbor import LexborHTMLParser
 from tests.server.running import get, post, running, save_tiny_models, served
 from tests.server.test_forms import send
 
+from bertkit.inference.attention_maps import AttentionMaps
 from bertkit.inference.pipeline import load
 from bertkit.inference.saliency import Saliency, explain
 from bertkit.server import explanations
@@ -72,22 +73,41 @@ def test_long_texts_and_other_models_are_refused(server: Server) -> None:
     assert "and not for multiple-choice" in reply.json()["error"]
 
 
-def test_more_explanations_than_may_wait_are_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+PAGES = [
+    ("explain", "explain", Saliency("good", ("a",), np.ones(1), 1.0, 1.0)),
+    ("attention", "read_attention", AttentionMaps(("a",), np.ones((1, 1, 1, 1), dtype=np.float32))),
+]
+
+
+@pytest.mark.parametrize(("page", "function", "found"), PAGES)
+@pytest.mark.parametrize(("limits", "most"), [(Limits(), 8), (Limits(requests=2), 2)])
+def test_more_pages_than_may_wait_are_refused_and_texts_pass_them(
+    loaded: list[ServedModel],
+    monkeypatch: pytest.MonkeyPatch,
+    page: str,
+    function: str,
+    found: object,
+    limits: Limits,
+    most: int,
+) -> None:
     release = threading.Event()
 
-    def wait(*arguments: object) -> Saliency:
+    def wait(*arguments: object) -> object:
         assert release.wait(30)
-        return Saliency("good", ("a",), np.ones(1), 1.0, 1.0)
+        return found
 
-    monkeypatch.setattr(explanations, "explain", wait)
-    with ThreadPoolExecutor(9) as threads:
-        replies = [threads.submit(get, server, "/explain?model=reviews&text=a") for _ in range(9)]
-        refused = next(as_completed(replies)).result()
+    monkeypatch.setattr(explanations, function, wait)
+    with running(loaded, limits) as server, ThreadPoolExecutor(9) as threads:
+        replies = [threads.submit(get, server, f"/{page}?model=reviews&text=a") for _ in range(most)]
+        while server.service.state.running < most:
+            pass
+        refused = get(server, f"/{page}?model=reviews&text=a")
+        assert post(server, "/embed", {"inputs": "a"}).status_code == (200 if most < limits.requests else 429)
         release.set()
-        statuses = sorted(each.result().status_code for each in replies)
+        assert [each.result().status_code for each in replies] == [200] * most
+        assert server.service.state.running == 0
     assert refused.status_code == 429
     assert int(refused.headers["retry-after"]) >= 1
-    assert statuses == [200] * 8 + [429]
 
 
 def test_an_explanation_whose_request_has_ended_is_waited_for_by_the_next(

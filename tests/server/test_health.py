@@ -7,6 +7,8 @@ import threading
 import pytest
 from tests.server.running import get, post, running
 
+from bertkit.server.keys import ApiKeys
+from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
 
@@ -44,3 +46,31 @@ def test_a_stopping_server_is_not_ready_and_refuses_work(loaded: list[ServedMode
         refused = post(server, "/predict", {"inputs": "a"})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         server.service.state.accepted -= 1
+
+
+def test_a_server_whose_loop_has_ended_is_not_ready(loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> bool:
+        raise MemoryError
+
+    with running(loaded[:1], Limits(seconds=0.2)) as server:
+        assert get(server, "/ready").status_code == 200
+        monkeypatch.setattr(server.service.batcher, "_admit", fail)
+        assert post(server, "/embed", {"inputs": "a"}).status_code == 200  # the loop was waiting for it
+        while not server.service.batcher.has_ended:
+            pass
+        reply = get(server, "/ready")
+        assert (reply.status_code, reply.json()["error"]) == (
+            503,
+            "the thread of the models has ended: start the server again",
+        )
+        assert get(server, "/live").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready", "/ping", "/models/words/health", "/models/none/health"])
+def test_names_of_models_need_a_key(loaded: list[ServedModel], path: str) -> None:
+    models = [each for each in loaded if each.name in ("words", "reviews")]
+    with running(models, keys=ApiKeys(("a-long-key",))) as server:
+        reply = get(server, path)
+    assert reply.status_code == (404 if "none" in path else 200)
+    assert "words" not in reply.text + str(reply.headers)
+    assert "reviews" not in reply.text + str(reply.headers)

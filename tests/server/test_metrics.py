@@ -8,6 +8,7 @@ from tests.server.running import get, post
 from bertkit.server.batching import BatchReport
 from bertkit.server.jobs import Usage
 from bertkit.server.metrics import Metrics
+from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
 
 
@@ -35,12 +36,13 @@ def test_requests_are_counted_by_model_task_and_length() -> None:
     assert found["bertkit_queue_seconds_sum", labels] == 0.25
 
 
-def test_padding_is_what_a_rectangle_would_add() -> None:
-    metrics = Metrics()
-    metrics.observe_batch(BatchReport(model="reviews", requests=2, inputs=3, tokens=10, padded_tokens=15, seconds=0.5))
-    found = values(metrics.render().decode())
-    model = ("reviews",)
-    assert (found["bertkit_tokens_total", model], found["bertkit_padding_tokens_total", model]) == (10, 5)
+def test_tokens_are_counted_by_model_and_padding_is_what_the_model_says(loaded: list[ServedModel]) -> None:
+    (model,) = models = [each for each in loaded if each.name == "reviews"]
+    metrics = Metrics(models)
+    metrics.observe_batch(BatchReport(model="reviews", requests=2, inputs=3, tokens=10, seconds=0.5))
+    assert values(metrics.render().decode())["bertkit_tokens_total", ("reviews",)] == 10
+    padding = "bertkit_padding_tokens_total", ("reviews",)
+    assert values(metrics.render().decode())[padding] == model.padding_tokens == 0
 
 
 def test_a_running_server_shows_them(server: Server) -> None:

@@ -9,9 +9,10 @@ import pytest
 from tests.tiny_bert import make_encoder, make_tokenizer
 
 from bertkit.checkpoint.model_folder import save_model
-from bertkit.errors import BertkitError
+from bertkit.errors import BertkitError, data_error
 from bertkit.inference.pipeline import load
 from bertkit.model import Model
+from bertkit.server import models
 from bertkit.server.errors import ServerError
 from bertkit.server.models import ServedModel
 
@@ -71,3 +72,23 @@ def test_a_task_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     save_model(tmp_path / "own", Model(make_encoder(tokenizer), {}), tokenizer, metadata={"task": record})
     with pytest.raises(BertkitError, match="no_such_module"):
         ServedModel("own", load(tmp_path / "own"))
+
+
+def test_the_padding_of_encoders_that_compute_it_is_counted(
+    loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = next(each for each in loaded if each.name == "reviews")
+    encoded = model.embeddings.encode(["the river ran", "river"])
+    before = model.padding_tokens
+    model.embeddings.run(encoded)
+    assert model.padding_tokens == before, "a transformer computes none"
+    monkeypatch.setattr(models, "Transformer", type(None))
+    model.embeddings.run(encoded)
+    assert model.padding_tokens == before + 2
+
+
+def test_errors_have_no_folders_of_models(loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch) -> None:
+    model = loaded[0]
+    monkeypatch.setattr(model.pipeline, "folders", (Path("/secret/a"), Path("/secret/b")))
+    message = model.describe_error(data_error("/secret/b/config.json is not that of /secret/a."))
+    assert message == f"{model.name}/config.json is not that of {model.name}."

@@ -91,3 +91,10 @@ def test_both_paths_give_the_same(server: Server) -> None:
     first, second = (post(server, path, body).json() for path in ("/v1/embeddings", "/embeddings"))
     assert first == second
     assert get(server, "/models").json() == get(server, "/v1/models").json()
+
+
+def test_lengths_are_those_of_info(server: Server) -> None:
+    """A task may read fewer tokens than the encoder, which reads texts for their vectors."""
+    names = ("max_input_length", "max_embedding_length")
+    described, info = get(server, "/v1/models/reviews").json(), get(server, "/info?model=reviews").json()
+    assert [described[name] for name in names] == [info[name] for name in names] == [33, 41]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from starlette.types import Message, Receive
 
-from bertkit.server.errors import ServerError
+from bertkit.server.errors import LONGEST_MESSAGE, ServerError
 from bertkit.server.limits import Limits
 from bertkit.server.reading import JSON, Bodies, ClientLeftError, decode
 from bertkit.server.records import ClassifyRequest
@@ -113,3 +113,12 @@ def test_errors_name_the_field(body: bytes, status: int, field: str | None, mess
     assert message in caught.value.message
     if field is not None:
         assert caught.value.field == field
+
+
+@pytest.mark.parametrize("name", ["\u00e9" * 500_000, " - at `$" * 100_000 + "\\n"], ids=["letters", "places"])
+def test_the_name_of_an_unknown_field_comes_back_cut(name: str) -> None:
+    """A search in all of it would hold up the event loop for seconds, or for hours."""
+    with pytest.raises(ServerError, match="unknown field") as caught:
+        decode(f'{{"inputs":"a","{name}":1}}'.encode(), ClassifyRequest)
+    assert len(caught.value.message) <= LONGEST_MESSAGE
+    assert caught.value.field is None

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
+from bertkit.server import service
 from bertkit.server.errors import ServerError
 from bertkit.server.models import ServedModel
 from bertkit.server.service import Service, describe_models, load_models
@@ -47,3 +48,19 @@ def test_a_name_is_only_looked_up(loaded: list[ServedModel], name: str) -> None:
 
 def test_one_line_describes_all(loaded: list[ServedModel]) -> None:
     assert describe_models(Service(loaded[:2]).models).startswith("reviews (text-classification, feature-extraction); ")
+
+
+def test_a_long_name_is_not_compared_with_those_that_are_known(
+    loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a name as long as a body the comparison takes seconds."""
+    compared: list[str] = []
+
+    def note(word: str, known: object) -> str:
+        compared.append(word)
+        return ""
+
+    monkeypatch.setattr(service, "did_you_mean", note)
+    with pytest.raises(ServerError, match="no model is named"):
+        Service(loaded).model("x" * 2_000_000)
+    assert [len(each) for each in compared] == [100]

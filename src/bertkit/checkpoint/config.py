@@ -9,8 +9,8 @@ from typing import Any
 
 from bertkit import config as records
 from bertkit.contracts import EncoderConfig
-from bertkit.encoder_types import HuggingFaceSpec
 from bertkit.encoder_types.architectures import MODEL_TYPE, find_spec, spec_of_config
+from bertkit.encoder_types.spec import HuggingFaceSpec
 from bertkit.errors import BertkitError, data_error
 
 MULTI_LABEL = "multi_label_classification"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from bertkit.encoder_types import HuggingFaceSpec
+from bertkit.encoder_types.spec import HuggingFaceSpec
 
 POOLER = "pooler"
 _TAG = re.compile(r"O|[BIESLU](-.+)?")

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from bertkit.checkpoint.tensors import is_finite
 from bertkit.contracts import Encoder, Objective
-from bertkit.encoder_types import HuggingFaceSpec
 from bertkit.encoder_types.architectures import spec_of_encoder
+from bertkit.encoder_types.spec import HuggingFaceSpec
 from bertkit.errors import data_error, list_names
 from bertkit.model import Model
 

@@ -31,9 +31,9 @@ from bertkit.checkpoint.sentence_transformers import (
 from bertkit.checkpoint.tensors import write_tensors
 from bertkit.checkpoint.weights import WEIGHTS, FirstLoad, find_weights, read_weights
 from bertkit.contracts import Encoder, Objective, SubwordTokenizer
-from bertkit.encoder_types import EncoderSpec
 from bertkit.encoder_types.architectures import spec_of_config, spec_of_encoder
 from bertkit.encoder_types.building import enlarge, sketch_encoder
+from bertkit.encoder_types.spec import EncoderSpec
 from bertkit.errors import BertkitError, data_error, usage_error
 from bertkit.model import Model
 from bertkit.nn.init import initialize
@@ -45,10 +45,10 @@ from bertkit.text.tokenizer_files import CONFIG as TOKENIZER_CONFIG
 METADATA = "bertkit.json"
 CONFIG = "config.json"
 
-OTHERS_READ = "other_libraries_read"
-"""The key of ``others_read`` in ``bertkit.json``."""
+READABLE_ELSEWHERE = "other_libraries_read"
+"""The key of ``readable_elsewhere`` in ``bertkit.json``."""
 
-WRITTEN_FACTS = frozenset({"format", "bertkit", "files", OTHERS_READ})
+WRITTEN_FACTS = frozenset({"format", "bertkit", "files", READABLE_ELSEWHERE})
 """The keys of ``bertkit.json`` that ``save_model`` writes itself."""
 
 _FORMAT = 2
@@ -186,15 +186,15 @@ class ModelFolder:
         file, tensors = _read_tensors(self)
         _check_depth(spec, config, self._config_path, file, tensors)
         encoder = _with_all_tokens(self, _load_encoder(spec, config, tensors, str(file), mapped=mapped))
-        has_pooler = huggingface.has_all_parts(spec.huggingface, tensors)
+        pooler_present = huggingface.has_all_parts(spec.huggingface, tensors)
         heads = dict(objectives(encoder))
         for name, objective in list(heads.items()):
             present = huggingface.has_objective(spec.huggingface, name, objective, tensors)
-            if only_present and not (present and (has_pooler or not objective.reads_pooled)):
+            if only_present and not (present and (pooler_present or not objective.reads_pooled)):
                 del heads[name]
                 continue
             state = huggingface.objective_from_hf(spec.huggingface, name, objective, tensors, str(file))
-            if objective.reads_pooled and not has_pooler:
+            if objective.reads_pooled and not pooler_present:
                 raise data_error(f'{file} has no pooler, which the "{name}" head needs.')
             objective.load_state_dict(state)
         return Model(encoder, heads)
@@ -343,7 +343,7 @@ def save_model(
             write_embedding(temporary, embedding, hidden_size=model.encoder.hidden_size, positions=positions)
         write_checksums(
             temporary / METADATA,
-            {"format": _FORMAT, "bertkit": __version__, OTHERS_READ: others_read(model), **metadata},
+            {"format": _FORMAT, "bertkit": __version__, READABLE_ELSEWHERE: readable_elsewhere(model), **metadata},
         )
 
     with explain_writing(folder):
@@ -360,7 +360,7 @@ def check_model_output(folder: Path) -> None:
         raise usage_error(f"{folder} is not empty and holds no model. Choose another folder.")
 
 
-def others_read(model: Model) -> Literal["model", "encoder", "nothing"]:
+def readable_elsewhere(model: Model) -> Literal["model", "encoder", "nothing"]:
     """What other libraries read of a folder with this model: all of it, or not its heads, which they have no class for.
 
     ``nothing`` is for encoders that only bertkit has.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import IO, Any
 
 from bertkit.errors import BertkitError, data_error
 from bertkit.formats.compression import check_unpacked
@@ -39,7 +39,7 @@ def require_parquet(purpose: str) -> tuple[ModuleType, ModuleType]:
 
 def parquet_names(path: Path) -> tuple[str, ...]:
     """The columns of a Parquet file."""
-    with _open_parquet(path) as file:
+    with open_parquet(path) as file:
         return check_names(path, file.schema_arrow.names)
 
 
@@ -64,13 +64,13 @@ def _is_text(kind: Any) -> bool:
 def parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Values]:
     """The values of ``columns`` in each row of a Parquet file."""
     number = 0
-    with _open_parquet(path) as file:
+    with open_parquet(path) as file:
         check_unpacked(path, unpacked_size(file.metadata, columns))
         texts = text_columns(file.schema_arrow)
         features = _read_features(file.schema_arrow, path)
     converters = [build_converter(_feature_of(column, features), path) for column in columns]
     # A text that many rows share stays one text: a thousand copies of it could fill the memory.
-    with _open_parquet(path, read_dictionary=texts) as file:
+    with open_parquet(path, read_dictionary=texts) as file:
         try:
             for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=list(columns)):
                 for row in _rows(batch, columns, converters):
@@ -221,17 +221,21 @@ def _class_name(value: object, names: Sequence[str], source: Path | str) -> str 
 
 
 @contextmanager
-def _open_parquet(path: Path, **options: object) -> Iterator[Any]:
+def open_parquet(path: Path, stream: IO[bytes] | None = None, *, advice: str = "", **options: object) -> Iterator[Any]:
+    """The ``pyarrow.parquet.ParquetFile`` at ``path``, or in ``stream``, which is its content; ``options`` are its own.
+
+    A damaged file is a data error, which ends with ``advice``, also while it is read.
+    """
     parquet = _pyarrow("parquet", path)
     try:
-        with parquet.ParquetFile(path, **options) as file:
+        with parquet.ParquetFile(path if stream is None else stream, **options) as file:
             yield file
     except BertkitError:
         raise
     except FileNotFoundError as error:
         raise data_error(f"{path} does not exist.") from error
     except _DAMAGE as error:
-        raise data_error(f"{path} is not a readable Parquet file: {str(error).rstrip('.')}.") from error
+        raise data_error(f"{path} is not a readable Parquet file: {str(error).rstrip('.')}. {advice}") from error
 
 
 @contextmanager

@@ -53,10 +53,20 @@ def _is_missing(value: object) -> bool:
         return True
 
 
+def parse_number(text: str) -> float:
+    """The number that a text spells: ``1``, ``-2.5``, ``1e-3``, ``nan``; ValueError if it spells none.
+
+    It is none with Python's ``_``: ``1_000`` and ``2019_20`` may be names.
+    """
+    if "_" in text:
+        raise ValueError(text)
+    return float(text)
+
+
 def is_number(cell: str) -> bool:
-    """Whether a cell reads as a number in Python: ``1``, ``-2.5``, ``1e-3``, ``nan``."""
+    """Whether a cell spells a number."""
     try:
-        float(cell)
+        parse_number(cell)
     except ValueError:
         return False
     return True

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from bertkit.errors import BertkitError, data_error, did_you_mean
-from bertkit.formats.arrow import check_names, list_values, require_parquet, text_columns, unpacked_size
+from bertkit.errors import data_error, did_you_mean
+from bertkit.formats.arrow import check_names, list_values, open_parquet, require_parquet, text_columns, unpacked_size
 from bertkit.formats.compression import COMPRESSIONS, ByteStream, check_unpacked
 from bertkit.formats.decoding import BadBytes, DecodingLog, decode_value
 from bertkit.storage.json_text import parse_json
@@ -117,15 +117,14 @@ def _choose_field(texts: list[str], place: str) -> str:
 def read_parquet(stream: ByteStream, field: str | None, on_bad_bytes: BadBytes, log: DecodingLog) -> Iterator[str]:
     """The text of each row, in bounded memory whatever the size of the row groups. A text that is null is empty."""
     path = stream.path
-    pyarrow, parquet = require_parquet(str(path))
-    try:
-        with _seekable(stream) as file:
-            options = {"buffer_size": 1 << 20, "pre_buffer": False, "page_checksum_verification": True}
-            table = parquet.ParquetFile(file, **options)
+    pyarrow, _ = require_parquet(str(path))
+    options: dict[str, Any] = {"buffer_size": 1 << 20, "pre_buffer": False, "page_checksum_verification": True}
+    with _seekable(stream) as file:
+        with open_parquet(path, file, **options) as table:
             field = _parquet_field(path, table.schema_arrow, field)
             check_unpacked(path, unpacked_size(table.metadata, [field]))
-            # A text that many rows share stays in the file's dictionary: 64 copies of it could fill the memory.
-            table = parquet.ParquetFile(file, read_dictionary=[field], **options)
+        # A text that many rows share stays in the file's dictionary: 64 copies of it could fill the memory.
+        with open_parquet(path, file, read_dictionary=[field], **options) as table:
             size, rows, number = path.stat().st_size, table.metadata.num_rows, 0
             for batch in table.iter_batches(batch_size=_PARQUET_ROWS, columns=[field]):
                 column = batch.column(0)
@@ -134,10 +133,6 @@ def read_parquet(stream: ByteStream, field: str | None, on_bad_bytes: BadBytes, 
                     number += 1
                     stream.position = size * number // rows
                     yield decode_value(f"{path}, row {number:,}", value or b"", on_bad_bytes, log)
-    except BertkitError:
-        raise
-    except (OSError, ValueError, pyarrow.ArrowException) as error:
-        raise data_error(f"{path} is not a whole Parquet file: {error}.") from error
 
 
 def _parquet_field(path: Path, schema: Any, field: str | None) -> str:

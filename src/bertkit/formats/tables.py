@@ -352,7 +352,7 @@ def _split_rows(path: Path, lines: Iterator[str], form: Format) -> Iterator[Row]
             if form.blanks or line.strip("\r\n"):
                 yield Row(number, line.rstrip("\r\n").split(form.delimiter))
         return
-    csv.field_size_limit(_LONGEST_FIELD)
+    csv.field_size_limit(max(_LONGEST_FIELD, csv.field_size_limit()))  # the program that uses bertkit may need more
     reader = csv.reader(lines, delimiter=form.delimiter, skipinitialspace=form.spaces, strict=True)
     begin = 1
     try:
@@ -367,7 +367,7 @@ def _split_rows(path: Path, lines: Iterator[str], form: Format) -> Iterator[Row]
 def _explain(error: csv.Error, in_one_line: bool) -> str:
     cause = str(error)
     if "field larger" in cause and in_one_line:
-        return f"a cell of more than {_LONGEST_FIELD:,} characters. Cut it, or write the table as .jsonl."
+        return f"a cell of more than {csv.field_size_limit():,} characters. Cut it, or write the table as .jsonl."
     if "unexpected end of data" in cause or "field larger" in cause:
         return "a quote is opened here and never closed. Close it, or double it if it belongs to the text."
     if "expected after" in cause:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.checkpoint.huggingface import normalize_state_dict, tensors_to_hf
-from bertkit.checkpoint.model_folder import WRITTEN_FACTS, ModelFolder, others_read, save_model
+from bertkit.checkpoint.model_folder import WRITTEN_FACTS, ModelFolder, readable_elsewhere, save_model
 from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
 from bertkit.checkpoint.tensorflow import is_tensorflow, list_variables
 from bertkit.checkpoint.weights import find_weights, read_weights
 from bertkit.contracts import Encoder, Objective
-from bertkit.encoder_types import context_of
+from bertkit.encoder_types.settings import context_of
 from bertkit.errors import list_names, usage_error
 from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.model import Model
@@ -69,7 +69,7 @@ def convert(folder: ModelFolder, output: Path, *, origin: str | None = None, mod
     A folder of sentence-transformers remains one. ``origin`` is recorded in place of the path of ``folder``. ``model``
     is the whole model, where it is loaded already. Raises a usage error for an encoder that no other library has.
     """
-    _require_others(folder)
+    _require_huggingface_architecture(folder)
     return _save(folder, model or load_whole_model(folder), output, folder.embedding, origin)
 
 
@@ -79,11 +79,11 @@ def convert_to_sentence_transformers(folder: ModelFolder, output: Path) -> Conve
     A classifier or a model that predicts a number is written with its head. Any other model is written as its encoder:
     vectors are made as in its training for similarity, or as its folder says, else they are the mean over all tokens.
     """
-    _require_others(folder)
+    _require_huggingface_architecture(folder)
     model = load_whole_model(folder)
     if folder.embedding is not None or task_of_folder(folder) is None:
         return _save(folder, model, output, folder.embedding or SentenceEmbedding(), heads=False)
-    if not set(model.objectives) <= _CROSS_ENCODER_HEADS or others_read(model) != "model":
+    if not set(model.objectives) <= _CROSS_ENCODER_HEADS or readable_elsewhere(model) != "model":
         raise usage_error(
             f"{folder.path} has a head for {', '.join(model.objectives)} that sentence-transformers lacks; it has "
             "those for one class or one number on [CLS]. Give --to huggingface, or fine-tune a class or a number with "
@@ -92,7 +92,7 @@ def convert_to_sentence_transformers(folder: ModelFolder, output: Path) -> Conve
     return _save(folder, model, output, None)
 
 
-def _require_others(folder: ModelFolder) -> None:
+def _require_huggingface_architecture(folder: ModelFolder) -> None:
     if not folder.spec.huggingface.architectures:
         raise usage_error(f"{folder.path} is {folder.spec.title}, which only bertkit has: no other library reads it.")
 
@@ -112,7 +112,7 @@ def _save(
     dropped = [name for name, head in whole.objectives.items() if not heads and [*head.parameters()]]
     notes = [f"left out: the heads for {', '.join(dropped)}, which vectors do not need"] if dropped else []
     task = task_of_folder(folder)
-    if task is not None and heads and others_read(model) == "encoder":
+    if task is not None and heads and readable_elsewhere(model) == "encoder":
         notes.append(explain_export(task))
     return Conversion(
         output=output,

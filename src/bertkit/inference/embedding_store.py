@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from bertkit import config
 from bertkit.errors import data_error, did_you_mean, usage_error
-from bertkit.formats.arrow import require_parquet
+from bertkit.formats.arrow import open_parquet, require_parquet
 from bertkit.inference.embedding import EmbeddingSettings, Vectors
 from bertkit.results import Result
 from bertkit.storage.checksums import read_checked
@@ -162,15 +162,12 @@ class StoredVectors:
             yield from _blocks_of(self._array)
             return
         rows = max(1, BLOCK_BYTES // (4 * self.record.dimension))
-        with _readable_parquet(self.path) as file:
-            try:
-                for batch in file.iter_batches(batch_size=rows, columns=[COLUMN]):
-                    yield batch.column(0).flatten().to_numpy().reshape(-1, self.record.dimension)
-            except (OSError, ValueError) as error:
-                raise data_error(f"{self.path} is damaged: {str(error).rstrip('.')}. {_ADVICE}") from error
+        with open_parquet(self.path, advice=_ADVICE) as file:
+            for batch in file.iter_batches(batch_size=rows, columns=[COLUMN]):
+                yield batch.column(0).flatten().to_numpy().reshape(-1, self.record.dimension)
 
     def _open_parquet(self) -> tuple[EmbeddingRecord, tuple[int, int]]:
-        with _readable_parquet(self.path) as file:
+        with open_parquet(self.path, advice=_ADVICE) as file:
             schema = file.schema_arrow
             metadata = (schema.metadata or {}).get(_METADATA)
             if metadata is None or COLUMN not in schema.names:
@@ -211,11 +208,3 @@ def _blocks_of(vectors: NDArray[np.float32]) -> Iterator[Vectors]:
     rows = max(1, BLOCK_BYTES // max(1, 4 * vectors.shape[1]))
     for start in range(0, len(vectors), rows):
         yield np.asarray(vectors[start : start + rows])
-
-
-def _readable_parquet(path: Path) -> Any:
-    _, parquet = require_parquet(_PARQUET)
-    try:
-        return parquet.ParquetFile(path)
-    except (OSError, ValueError) as error:
-        raise data_error(f"{path} is not a complete Parquet file: {str(error).rstrip('.')}. {_ADVICE}") from error

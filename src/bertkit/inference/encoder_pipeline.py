@@ -30,7 +30,7 @@ from bertkit.inference.embedding import (
 )
 from bertkit.inference.embedding_store import EmbeddingRecord
 from bertkit.inference.runtime import ResolvedPrecision, Runtime
-from bertkit.inference.texts import PlainTexts, check_plain_texts, describe_value
+from bertkit.inference.texts import PlainTexts, check_content, check_plain_texts, describe_value
 from bertkit.machine.device import default_device
 from bertkit.nn.text_pooling import Pooling
 from bertkit.options.job import InferencePrecision
@@ -133,8 +133,7 @@ class EncoderPipeline:
 
     def hidden_states(self, text: str) -> TokenStates:
         """The ``tokens`` of a text, and the ``states`` (L + 1, T, H) of the embeddings and of each layer."""
-        (checked,) = check_plain_texts([text])
-        feature = assemble(self.tokenizer, checked, max_length=self.max_length)
+        feature = assemble(self.tokenizer, check_content(text, "text"), max_length=self.max_length)
         self.num_truncated += feature.num_truncated > 0
         assert feature.offsets is not None
         tokens = tuple(self.tokenizer.id_to_token(id_of(id)) for id in feature.input_ids.tolist())

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
 from bertkit.contracts import Encoder, Objective, has_token_embedding
-from bertkit.encoder_types import context_of
+from bertkit.encoder_types.settings import context_of
 from bertkit.errors import BertkitError, data_error, list_names, usage_error
 from bertkit.formats.memory_tables import (
     TEMPORARY,

@@ -117,9 +117,7 @@ def run_features(
     computed at a time, each by one core.
     """
     device = next(model.parameters()).device
-    sizes = [len(feature) * feature.num_rows for feature in features]
-    order = sorted(range(len(features)), key=lambda place: -sizes[place])
-    batches = list(_batches(order, sizes, batch_size, device))
+    batches = _divide(features, batch_size, device)
     rows: list[OutputArrays] = [{}] * len(features)
 
     def run(places: Sequence[int]) -> None:
@@ -132,6 +130,15 @@ def run_features(
     with evaluation_mode(model):
         _run_all(run, batches, torch.get_num_threads() if device.type == "cpu" else 1)
     return rows
+
+
+def count_padding(features: Sequence[Feature], batch_size: int, device: torch.device) -> int:
+    """The entries without a token in the batches that ``run_features`` makes of the features."""
+    batches = ([features[place] for place in places] for places in _divide(features, batch_size, device))
+    return sum(
+        sum(each.num_rows for each in batch) * max(map(len, batch)) - sum(each.num_tokens for each in batch)
+        for batch in batches
+    )
 
 
 def _run_all(run: Callable[[Sequence[int]], None], batches: Sequence[Sequence[int]], threads: int) -> None:
@@ -163,16 +170,18 @@ def _run_all(run: Callable[[Sequence[int]], None], batches: Sequence[Sequence[in
             pass
 
 
-def _batches(
-    order: Sequence[int], sizes: Sequence[int], batch_size: int, device: torch.device
-) -> Iterator[Sequence[int]]:
-    """Consecutive places of ``order``, which begins with the largest feature: as many as a batch may have."""
+def _divide(features: Sequence[Feature], batch_size: int, device: torch.device) -> list[Sequence[int]]:
+    """The places of the features of each batch, the largest first: as many as a batch may have."""
+    sizes = [len(feature) * feature.num_rows for feature in features]
+    order = sorted(range(len(features)), key=lambda place: -sizes[place])
     budget = _TOKENS_IN_A_BATCH.get(device.type, _TOKENS_IN_A_BATCH["cuda"])
+    batches: list[Sequence[int]] = []
     start = 0
     while start < len(order):
         size = min(batch_size, max(1, budget // max(1, sizes[order[start]])))
-        yield order[start : start + size]
+        batches.append(order[start : start + size])
         start += size
+    return batches
 
 
 def _to_numpy(outputs: Iterable[Mapping[str, torch.Tensor]]) -> OutputArrays:

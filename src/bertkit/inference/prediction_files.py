@@ -97,7 +97,7 @@ def _further_files(pipeline: Pipeline, output: Path) -> dict[str, Path]:
     """The files beside a ``.json`` of answers, such as the odds that a question has none, by field."""
     if not names_answers_by_id(output):
         return {}
-    return {field: output.with_name(f"{output.stem}.{field}.json") for field in pipeline.task.further_answer_files}
+    return {field: output.with_name(f"{output.stem}.{field}.json") for field in pipeline.task.answer_columns.files}
 
 
 def _predict_rows(

@@ -97,7 +97,7 @@ def _write_csv(records: Records, path: Path, columns: AnswerColumns, *, delimite
     with path.open("w", encoding="utf-8", errors=_HALF_CHARACTERS, newline="") as file:
         writer = csv.writer(_UnixLines(file), delimiter=delimiter, lineterminator="\r\n")
         names = (*columns.columns, *columns.kept)
-        writer.writerow(names)
+        writer.writerow([_without_formula(name) for name in names])  # the names of kept columns are another's
         for record in records:
             writer.writerow([_without_formula(_cell(record, name, columns)) for name in names])
 

@@ -36,17 +36,8 @@ def check_plain_texts(texts: object, name: str = "texts") -> list[str]:
     """The texts as a list, a single text as a list of one. Pairs, and texts without a visible character, are usage
     errors."""
     if isinstance(texts, str):
-        return [_check_visible(texts, name)]
-    checked = []
-    for number, text in enumerate(check_texts(texts, name)):
-        checked.append(_check_visible(check_text(text, f"{name}[{number}]"), f"{name}[{number}]"))
-    return checked
-
-
-def _check_visible(text: str, name: str) -> str:
-    if not text.strip():
-        raise usage_error(f"{name} is empty: the vector of an empty text says nothing. Leave it out.")
-    return text
+        return [check_content(texts, name)]
+    return [check_content(text, f"{name}[{number}]") for number, text in enumerate(check_texts(texts, name))]
 
 
 def check_text(text: object, name: str) -> str:
@@ -60,7 +51,7 @@ def check_content(text: object, name: str) -> str:
     """The text itself; one without a visible character is a usage error, too."""
     checked = check_text(text, name)
     if not checked.strip():
-        raise usage_error(f"{name} is empty: there is nothing to read.")
+        raise usage_error(f"{name} is empty: there is nothing to read. Give a text, or leave it out.")
     return checked
 
 

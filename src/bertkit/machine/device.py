@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import get_args
 
@@ -17,6 +19,11 @@ DEVICE = "BERTKIT_DEVICE"
 """Environment variable: the device that models run on."""
 
 _DRIVER = Path("/proc/driver/nvidia")
+_chosen: ContextVar[Device] = ContextVar("device", default="auto")
+_lock = threading.Lock()
+_values: dict[object, str | None] = {}
+"""Of the environment variable: the user's, and those of all contexts that have not ended, in their order."""
+
 _REMEDY = "install a build of PyTorch for your GPU from pytorch.org"
 
 
@@ -24,23 +31,22 @@ _REMEDY = "install a build of PyTorch for your GPU from pytorch.org"
 def use_device(device: str | torch.device) -> Iterator[None]:
     """Let models run on ``device`` within this context, also in processes that are started there.
 
-    ``auto`` changes nothing. The choice is that of the whole process: threads cannot have different ones. Raises a
-    usage error for anything that is no ``Device``.
+    ``auto`` changes nothing. Threads may have different choices; a process that is started while they overlap has the
+    last one. Raises a usage error for anything that is no ``Device``.
     """
     if isinstance(device, torch.device):
         device = str(device) if device.index else device.type
-    _check_device("device", device)
-    before = os.environ.get(DEVICE)
-    try:
-        if device != "auto":
-            os.environ[DEVICE] = device
-            default_device()  # raises at once where there is no such device
+    checked = _check_device("device", device)
+    if checked == "auto":
         yield
+        return
+    token = _chosen.set(checked)
+    try:
+        default_device()  # raises at once where there is no such device
+        with _in_environment(checked):
+            yield
     finally:
-        if before is not None:
-            os.environ[DEVICE] = before
-        elif device != "auto":
-            del os.environ[DEVICE]
+        _chosen.reset(token)
 
 
 def default_device() -> torch.device:
@@ -67,7 +73,29 @@ def device_record() -> dict[str, str]:
 
 
 def _chosen_device() -> Device:
-    return _check_device(DEVICE, os.environ.get(DEVICE) or "auto")
+    chosen = _chosen.get()
+    return chosen if chosen != "auto" else _check_device(DEVICE, os.environ.get(DEVICE) or "auto")
+
+
+@contextmanager
+def _in_environment(device: Device) -> Iterator[None]:
+    """Set the environment variable, which processes inherit. Contexts of several threads may end in any order."""
+    key = object()
+    with _lock:
+        _values.setdefault("user", os.environ.get(DEVICE))
+        _values[key] = os.environ[DEVICE] = device
+    try:
+        yield
+    finally:
+        with _lock:
+            del _values[key]
+            *_, last = _values.values()
+            if last is None:
+                os.environ.pop(DEVICE, None)
+            else:
+                os.environ[DEVICE] = last
+            if len(_values) == 1:  # the user may change it before the next context begins
+                _values.clear()
 
 
 def _check_device(name: str, value: str) -> Device:

@@ -34,7 +34,7 @@ from bertkit.task_types.text_task import mean_output
 
 _SINGLE = ("one text, not two", "a text, or a list of texts")
 _PAIR = ("two texts, not one", '{"text": ..., "text_pair": ...}, or a list of pairs')
-"""What a model reads, and how a request has it."""
+"""What a model reads, and how to send it."""
 
 _ANSWER_CHARACTERS = 2_000_000
 """The most characters of an answer with candidates for masks: as many as a body may have."""
@@ -197,7 +197,8 @@ async def embed(
     truncate: bool | None = None,
     field: str = "inputs",
 ) -> NDArray[np.float32]:
-    """The vectors (N, H) of N texts; ``dimensions`` keeps the first numbers, and then vectors get length 1."""
+    """The vectors (N, H) of N texts; ``dimensions`` keeps the first numbers; with ``normalize`` what remains has
+    length 1."""
     width = model.encoder.hidden_size
     if dimensions is not None and not 1 <= dimensions <= width:
         raise invalid(f"`dimensions` must be from 1 to {width}", "dimensions")

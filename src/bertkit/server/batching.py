@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from bertkit.server.errors import ServerError, overloaded, stopping
-from bertkit.server.jobs import AbandonedError, Encoded, Job, TooLongError
+from bertkit.server.jobs import AbandonedError, Job, TooLongError
 from bertkit.server.limits import Limits
 from bertkit.server.model_thread import ModelThread
 
@@ -30,13 +30,12 @@ _RATE_MEMORY = 0.8
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What a batch was: its model's name, requests, inputs and tokens, the tokens with padding, and its seconds."""
+    """What a batch was: its model's name, its requests, inputs and tokens, and its seconds."""
 
     model: str
     requests: int
     inputs: int
     tokens: int
-    padded_tokens: int
     seconds: float
 
 
@@ -61,6 +60,11 @@ class Batcher:
     def start(self) -> None:
         """Start the loop."""
         self._ended = self._thread.submit(self._work)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the loop was started and computes no longer."""
+        return self._ended is not None and self._ended.done()
 
     def stop(self) -> None:
         """End the loop after the batch that it computes."""
@@ -99,7 +103,7 @@ class Batcher:
             jobs = list(self._active)
             try:
                 self._compute()
-            except Exception as error:  # a mistake in this loop: it goes on, and nobody waits for ever
+            except BaseException as error:  # a mistake in this loop: it goes on, and nobody waits for ever
                 self._active = []
                 for job in jobs:
                     if not job.future.done():
@@ -159,7 +163,7 @@ class Batcher:
             for job in jobs:
                 _fail(job, stopping() if self._abandoned else _too_late())
             return
-        except Exception as error:
+        except BaseException as error:
             if len(jobs) > 1:  # find out which request it was: the others are not to suffer
                 for each in jobs:
                     self._run([(job, place) for job, place in batch if job is each])
@@ -171,7 +175,7 @@ class Batcher:
         tokens = sum(each.num_tokens for each in inputs)
         self._rate = _RATE_MEMORY * self._rate + (1 - _RATE_MEMORY) * tokens / max(seconds, 1e-6)
         # Before the answers are given: a client that has its answer finds the batch in the metrics.
-        self._observe(BatchReport(jobs[0].model, len(jobs), len(batch), tokens, _count_padded(inputs), seconds))
+        self._observe(BatchReport(jobs[0].model, len(jobs), len(batch), tokens, seconds))
         for (job, place), result in results:
             job.results[place] = result
         for job in jobs:
@@ -190,7 +194,7 @@ def _encode(job: Job) -> bool:
         job.encoded = job.operation.encode(job.inputs)
         if not job.truncate:
             _refuse_truncated(job)
-    except Exception as error:
+    except BaseException as error:
         _fail(job, error)
         return False
     job.usage.tokenization_seconds = time.monotonic() - begin
@@ -223,12 +227,6 @@ def _choose(active: Sequence[Job], most_tokens: int) -> tuple[list[tuple[Job, in
     return batch, [job for job in active if job.operation is not operation] + list(line)
 
 
-def _count_padded(inputs: Sequence[Encoded]) -> int:
-    """The tokens of one rectangle with all rows of ``inputs``."""
-    longest = max(each.num_tokens if each.longest_row is None else each.longest_row for each in inputs)
-    return longest * sum(each.num_rows for each in inputs)
-
-
 def _too_late() -> ServerError:
     return ServerError(504, "the request was not answered in time", retry_after=1.0)
 
@@ -240,6 +238,7 @@ def _refuse_truncated(job: Job) -> None:
             raise TooLongError(number, limit=limit, given=limit + each.num_truncated)
 
 
-def _fail(job: Job, error: Exception) -> None:
+def _fail(job: Job, error: BaseException) -> None:
+    """Give the request its error. A panic of Rust in the tokenizer is no Exception, and would pass every handler."""
     if job.future.set_running_or_notify_cancel():
-        job.future.set_exception(error)
+        job.future.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))

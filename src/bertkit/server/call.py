@@ -37,7 +37,7 @@ class Call:
     entered: bool = False
 
     def enter(self) -> None:
-        """Count the request as accepted: the server finishes it before it ends."""
+        """Count the request as accepted: a stopping server waits for it."""
         self.entered = True
         self.service.state.accepted += 1
 
@@ -88,10 +88,7 @@ class Call:
             place = place_of(field, error.number, len(inputs) if numbered else 1)
             raise _explain_length(error, place, can_truncate) from error
         except BertkitError as error:
-            message = str(error)
-            for folder in model.pipeline.folders:
-                message = message.replace(str(folder), model.name)
-            raise unable(message) from error
+            raise unable(model.describe_error(error)) from error
         except MemoryError as error:
             raise ServerError(503, "the server is out of memory", retry_after=1.0) from error
         self._count(job)

@@ -140,7 +140,7 @@ class _RefusingUpgrades(HttpRequestParser):
 
 
 class MergedWrites(asyncio.Transport):
-    """``transport``, where all that is written before the loop goes on is sent at once.
+    """A transport that sends everything written in one turn of the event loop with one system call.
 
     uvicorn writes the head of an answer and its body one after the other. Each would be a system call that wakes the
     client up, which takes 0.12 ms (AMD EPYC).

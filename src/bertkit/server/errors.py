@@ -33,6 +33,9 @@ _KINDS: Mapping[int, str] = {
 _OPENAI_TYPES: Mapping[int, str] = {401: "authentication_error", 429: "rate_limit_error"}
 _HEADER_LENGTH = 300
 
+LONGEST_MESSAGE = 2000
+"""Characters. A message may quote a name of 2 MB from the body, which would hold up the event loop for seconds."""
+
 
 class ServerError(Exception):
     """What a client did wrong, or why it has to wait.
@@ -54,11 +57,11 @@ class ServerError(Exception):
         retry_after: float | None = None,
         close: bool = False,
     ) -> None:
-        self.message = printable(" ".join(f"{message} {hint or ''}".split()))
+        self.hint = None if hint is None else _one_line(hint)
+        self.message = f"{_one_line(message)} {self.hint or ''}".strip()
         super().__init__(self.message)
         self.status = status
         self.field = field
-        self.hint = None if hint is None else printable(" ".join(hint.split()))
         self.kind = kind or _KINDS.get(status, "Error")
         self.code = code or self.kind
         self.retry_after = retry_after
@@ -90,6 +93,10 @@ class ServerError(Exception):
         if self.status == 401:
             headers["www-authenticate"] = 'Bearer realm="bertkit", Basic realm="bertkit"'
         return headers
+
+
+def _one_line(text: str) -> str:
+    return printable(" ".join(text[:LONGEST_MESSAGE].split()))
 
 
 def malformed(message: str, field: str | None = None) -> ServerError:

@@ -3,51 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import TypeVar
 
 from bertkit.errors import BertkitError
-from bertkit.inference.attention_maps import AttentionMaps, read_attention
-from bertkit.inference.saliency import Saliency, explain
+from bertkit.inference.attention_maps import read_attention
+from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.saliency import explain
 from bertkit.report.explanation_pages import describe_truncation, render_attention, render_saliency
 from bertkit.server.call import Call
 from bertkit.server.endpoint import Reply
 from bertkit.server.errors import invalid, overloaded, unable
 from bertkit.server.inputs import check_text
-from bertkit.server.jobs import Encoded
 from bertkit.server.models import ServedModel
 from bertkit.server.pages import page_reply
 from bertkit.server.service import Service
+
+Found = TypeVar("Found")
 
 _MOST_TOKENS = 64
 """Integrated gradients read the text forwards and backwards 64 times; attention has a line for each pair of tokens."""
 
 _MOST_WAITING = 8
-"""Explanations that are computed or wait for one, of about a second each; more are refused with 429."""
-
-
-class Attention:
-    """(text, second text) to its attention, in the thread of the models, one text at a time."""
-
-    def __init__(self, model: ServedModel) -> None:
-        self._model = model
-
-    def encode(self, inputs: Sequence[tuple[str, str | None]]) -> list[Encoded]:
-        """The texts themselves, with the number of their tokens."""
-        return [Encoded(each, _count_tokens(self._model, *each)) for each in inputs]
-
-    def run(self, inputs: Sequence[Encoded], check: Callable[[], None]) -> list[AttentionMaps]:
-        """One text at a time."""
-        found = []
-        for each in inputs:
-            check()
-            found.append(read_attention(self._model.pipeline, *each.content))
-        return found
+"""Pages that are computed or wait for one, of about a second each; more are refused with 429."""
 
 
 async def show_attention(call: Call, _: None) -> object:
     """``GET /attention?model=NAME&text=TEXT``: what each head attends to."""
     model, text, pair = _read(call)
-    (maps,) = await call.run(model, Attention(model), [(text, pair)])
+    maps = await _compute(call.service, model, read_attention, text, pair)
     notes = describe_truncation(maps.num_truncated)
     return _reply(render_attention(maps.tokens, maps.weights, model=model.name, notes=notes))
 
@@ -55,7 +39,7 @@ async def show_attention(call: Call, _: None) -> object:
 async def show_explanation(call: Call, _: None) -> object:
     """``GET /explain?model=NAME&text=TEXT``: which tokens the prediction rests on."""
     model, text, pair = _read(call)
-    found = await _explain(call.service, model, text, pair)
+    found = await _compute(call.service, model, explain, text, pair)
     notes = describe_truncation(found.num_truncated)
     page = render_saliency(
         found.tokens, found.contributions, model=model.name, prediction=found.prediction, notes=notes
@@ -63,8 +47,14 @@ async def show_explanation(call: Call, _: None) -> object:
     return _reply(page)
 
 
-async def _explain(service: Service, model: ServedModel, text: str, pair: str | None) -> Saliency:
-    """The explanation, computed one at a time, in a thread and with weights of its own: other requests go on.
+async def _compute(
+    service: Service,
+    model: ServedModel,
+    read: Callable[[Pipeline, str, str | None], Found],
+    text: str,
+    pair: str | None,
+) -> Found:
+    """What ``read`` finds, computed one at a time, in a thread and with weights of its own: other requests go on.
 
     429 if too many wait already. TimeoutError if it is not there before the deadline of a request.
     """
@@ -72,19 +62,26 @@ async def _explain(service: Service, model: ServedModel, text: str, pair: str | 
     try:
         if service.state.explanations > _MOST_WAITING:
             raise overloaded(1.0)
-        async with asyncio.timeout(service.limits.seconds):
-            await service.explaining.acquire()
-            return await asyncio.shield(_compute(service, model, text, pair))
+        with service.running():
+            async with asyncio.timeout(service.limits.seconds):
+                await service.explaining.acquire()
+                return await asyncio.shield(_in_thread(service, read, model.pipeline, text, pair))
     except BertkitError as error:
-        raise unable(str(error).replace(str(model.pipeline.folder), model.name)) from error
+        raise unable(model.describe_error(error)) from error
     finally:
         service.state.explanations -= 1
 
 
-async def _compute(service: Service, model: ServedModel, text: str, pair: str | None) -> Saliency:
-    """The explanation; the next one may begin when the thread ends, though the request may have ended long before."""
+async def _in_thread(
+    service: Service,
+    read: Callable[[Pipeline, str, str | None], Found],
+    pipeline: Pipeline,
+    text: str,
+    pair: str | None,
+) -> Found:
+    """The next page may begin when the thread ends, though the request of this one may have ended long before."""
     try:
-        return await asyncio.to_thread(explain, model.pipeline, text, pair)
+        return await asyncio.to_thread(read, pipeline, text, pair)
     finally:
         service.explaining.release()
 

@@ -6,7 +6,7 @@ import time
 
 from bertkit.server.call import Call
 from bertkit.server.endpoint import Reply
-from bertkit.server.errors import loading, stopping
+from bertkit.server.errors import ServerError, loading, stopping
 
 
 async def live(call: Call, _: None) -> object:
@@ -15,15 +15,19 @@ async def live(call: Call, _: None) -> object:
 
 
 async def ready(call: Call, _: None) -> object:
-    """200 while predictions are accepted; 503 before the models are loaded and after a signal to stop."""
-    state = call.service.state
-    if "model" in call.path_parameters:
-        call.find_model(None)  # 404 for another name
-    if state.stopping:
+    """200 while predictions are accepted; 503 before the models are loaded, after a signal to stop, and if the thread
+    of the models has ended. The answer has no names of models: it needs no key."""
+    service = call.service
+    name = call.path_parameters.get("model")
+    if name is not None and name not in service.models:
+        raise ServerError(404, "no model has this name", field="model", kind="model_not_found")
+    if service.state.stopping:
         raise stopping()
-    if not state.warm:
+    if not service.state.warm:
         raise loading()
-    return {"status": "UP", "unix": time.time(), "models": list(call.service.models)}
+    if service.batcher.has_ended:
+        raise ServerError(503, "the thread of the models has ended: start the server again")
+    return {"status": "UP", "unix": time.time()}
 
 
 async def warm(call: Call, _: None) -> object:

@@ -18,15 +18,14 @@ estimate is too high rather than too low."""
 class Encoded:
     """One input as a model reads it: ``content``, its tokens, and how many tokens of it were left out.
 
-    An input that is read in windows, or has choices, has several rows; ``longest_row`` is the tokens of the longest,
-    where that is not ``num_tokens``. ``limit`` is the most tokens that the model reads, where that is neither.
+    An input that is read in windows, or has choices, has several rows. ``longest_row``: the tokens of its longest row
+    (None: ``num_tokens``). ``limit``: the most tokens that the model reads (None: ``longest_row``).
     """
 
     content: Any
     num_tokens: int
     num_truncated: int = 0
     limit: int | None = None
-    num_rows: int = 1
     longest_row: int | None = None
 
 

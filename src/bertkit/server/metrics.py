@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 
 from bertkit.server.batching import BatchReport
 from bertkit.server.jobs import Usage
+from bertkit.server.models import ServedModel
 
 LENGTHS = (16, 32, 64, 128, 256, 512)
 """The upper ends of the length buckets, in tokens per input."""
@@ -14,10 +19,11 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class Metrics:
-    """The counters of one server; several in one process do not share them."""
+    """The counters of one server with these ``models``; several in one process do not share them."""
 
-    def __init__(self) -> None:
+    def __init__(self, models: Sequence[ServedModel] = ()) -> None:
         self.registry = registry = CollectorRegistry()
+        registry.register(_Padding(models))
         by_model = ("model", "task")
         by_request = (*by_model, "length", "status")
         self._requests = Counter("bertkit_requests", "Requests answered.", by_request, registry=registry)
@@ -38,9 +44,6 @@ class Metrics:
         )
         self._batch_seconds = Counter("bertkit_batch_seconds", "Time of the models.", by_batch, registry=registry)
         self._tokens = Counter("bertkit_tokens", "Tokens that models read.", by_batch, registry=registry)
-        self._padding = Counter(
-            "bertkit_padding_tokens", "Padding if a batch is one rectangle.", by_batch, registry=registry
-        )
         self.queued_tokens = Gauge("bertkit_queued_tokens", "Tokens that wait, estimated.", registry=registry)
         self.running = Gauge("bertkit_running_requests", "Requests being answered.", registry=registry)
 
@@ -50,7 +53,6 @@ class Metrics:
         self._batch_requests.labels(report.model).observe(report.requests)
         self._batch_seconds.labels(report.model).inc(report.seconds)
         self._tokens.labels(report.model).inc(report.tokens)
-        self._padding.labels(report.model).inc(report.padded_tokens - report.tokens)
 
     def observe_request(self, model: str, task: str, status: int, seconds: float, usage: Usage) -> None:
         """Count a request, which took ``seconds``; ``model`` and ``task`` are empty for one that no model has seen."""
@@ -68,3 +70,18 @@ class Metrics:
     def render(self) -> bytes:
         """The text that Prometheus reads."""
         return generate_latest(self.registry)
+
+
+class _Padding(Collector):
+    """The padding that models have computed. They count it themselves: it depends on how they divide a batch."""
+
+    def __init__(self, models: Sequence[ServedModel]) -> None:
+        self._models = models
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """One number per model."""
+        text = "Padding that models computed; transformers compute none."
+        family = CounterMetricFamily("bertkit_padding_tokens", text, labels=("model",))
+        for model in self._models:
+            family.add_metric((model.name,), model.padding_tokens)
+        yield family

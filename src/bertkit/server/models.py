@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from bertkit.batch import Feature
 from bertkit.contracts import Encoder, OutputArrays
 from bertkit.data.features import assemble
+from bertkit.encoder_types.transformer import Transformer
 from bertkit.errors import BertkitError
 from bertkit.inference.embedding import EmbeddingSettings, TextEmbedder, TokenEmbedder
 from bertkit.inference.fill import Filling
 from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.inference.pipeline import Pipeline, task_for
-from bertkit.inference.predict import run_features
+from bertkit.inference.predict import count_padding, run_features
 from bertkit.inference.texts import Text
 from bertkit.model import Model
 from bertkit.results import Results
@@ -64,12 +65,14 @@ class ServedModel:
 
     ``tasks`` are Hugging Face's names of what it can do, its own task first. ``max_length`` are the tokens that its own
     task reads; for vectors of texts it is ``pipeline.max_length``. ``predictions``, ``fillings``,
-    ``embeddings`` and ``token_states`` are the operations of its heads and of its encoder.
+    ``embeddings`` and ``token_states`` are the operations of its heads and of its encoder. ``padding_tokens`` is the
+    padding that it has computed so far.
     """
 
     def __init__(self, name: str, pipeline: Pipeline) -> None:
         self.name = name
         self.pipeline = pipeline
+        self.padding_tokens = 0
         folder, *_ = pipeline.models
         # A task that cannot be read is an error: without its head the model would give vectors only.
         self.task = None if task_of_folder(folder) is None else pipeline.task
@@ -126,6 +129,13 @@ class ServedModel:
             raise invalid(f'the model "{self.name}" has no such prompt; {listed}', "prompt_name")
         return str(known[name])
 
+    def describe_error(self, error: BertkitError) -> str:
+        """The message of an error with the name of the model in place of its folders, which are not for clients."""
+        message = str(error)
+        for folder in self.pipeline.folders:
+            message = message.replace(str(folder), self.name)
+        return message
+
     def warm_up(self) -> None:
         """Load the weights, run each operation once, and compute what answers need of the tokenizer."""
         _ = self.pipeline.tokenizer.fingerprint  # 0.3 s, in which the event loop would answer nobody
@@ -151,6 +161,8 @@ class ServedModel:
         for part in _split_by_tokens(features):
             check()
             outputs += run_features(module, part, pad_id, _BATCH, precision)
+            if not isinstance(self.encoder, Transformer):  # which computes the tokens alone
+                self.padding_tokens += count_padding(part, _BATCH, self.pipeline.device)
         return outputs
 
 
@@ -282,7 +294,6 @@ def _count(content: Any, features: Sequence[Feature]) -> Encoded:
         content,
         num_tokens=int(lengths.sum()),
         num_truncated=sum(each.num_truncated for each in features),
-        num_rows=len(lengths),
         longest_row=int(lengths.max()),
     )
 

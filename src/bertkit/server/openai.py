@@ -100,7 +100,8 @@ def _describe(call: Call, model: ServedModel) -> dict[str, object]:
     created = int(call.service.state.begun)
     tasks, tokenizer = list(model.tasks), model.pipeline.tokenizer.fingerprint
     base = {"id": model.name, "object": "model", "created": created, "owned_by": "bertkit"}
-    return {**base, "tasks": tasks, "max_input_length": model.pipeline.max_length, "tokenizer": tokenizer}
+    lengths = {"max_input_length": model.max_length, "max_embedding_length": model.pipeline.max_length}
+    return {**base, "tasks": tasks, **lengths, "tokenizer": tokenizer}
 
 
 def _write(vector: NDArray[np.float32], encoding: str) -> object:

@@ -16,7 +16,7 @@ from bertkit.server.pages import page_reply, render
 from bertkit.server.reading import NDJSON
 
 _REQUIRED = {"text"}
-"""Fields of a query that a route does not answer without."""
+"""Required query parameters."""
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _ERRORS = {

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.types import Receive
 
-from bertkit.server.errors import ServerError, invalid, malformed
+from bertkit.server.errors import LONGEST_MESSAGE, ServerError, invalid, malformed
 from bertkit.server.limits import Limits
 from bertkit.server.shapes import suggest_field, suggest_value
 
@@ -108,7 +108,7 @@ def _describe_malformed(error: Exception) -> str:
 
 def _explain(error: Exception, record: type[Any]) -> ServerError:
     """A 422 with the place of the wrong field."""
-    text = str(error) or "the body is nested too deeply"
+    text = str(error)[:LONGEST_MESSAGE] or "the body is nested too deeply"
     found = _PATH.search(text)
     field, text = (found[1] or None, text[: found.start()]) if found else (None, text)
     hint = ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from bertkit.server import cloud, cohere, explanations, forms, health, huggingface, label_studio, openai, openapi, tei
 from bertkit.server.endpoint import Endpoint
 from bertkit.server.reading import FORM
@@ -33,18 +35,16 @@ def _huggingface() -> list[Endpoint]:
 
 def _openai() -> list[Endpoint]:
     """OpenAI's routes, and infinity's one for classes."""
-    embed = {"handle": openai.embeddings, "record": openai.EmbeddingsRequest, "summary": "Vectors of texts"}
-    listed = {"handle": openai.models, "method": "GET", "summary": "The loaded models"}
-    one = {"path": "/v1/models/{model}", "handle": openai.model, "method": "GET", "summary": "One model"}
+    route = partial(Endpoint, tag="OpenAI", dialect="nested")
+    embed = partial(route, handle=openai.embeddings, record=openai.EmbeddingsRequest, summary="Vectors of texts")
+    listed = partial(route, handle=openai.models, method="GET", summary="The loaded models")
     record = openai.InfinityClassifyRequest
-    classify = {"path": "/classify", "handle": openai.classify, "record": record, "summary": "Classes of texts"}
-    entries = [
-        classify,
-        *({"path": path, **embed} for path in ("/v1/embeddings", "/embeddings")),
-        *({"path": path, **listed} for path in ("/v1/models", "/models")),
-        one,
+    return [
+        route(path="/classify", handle=openai.classify, record=record, summary="Classes of texts"),
+        *(embed(path=path) for path in ("/v1/embeddings", "/embeddings")),
+        *(listed(path=path) for path in ("/v1/models", "/models")),
+        route(path="/v1/models/{model}", handle=openai.model, method="GET", summary="One model"),
     ]
-    return [Endpoint(**entry, tag="OpenAI", dialect="nested") for entry in entries]  # type: ignore[arg-type]
 
 
 def _tei() -> list[Endpoint]:

@@ -15,7 +15,7 @@ from bertkit.errors import did_you_mean, usage_error
 from bertkit.inference.pipeline import load
 from bertkit.options.job import InferencePrecision
 from bertkit.server.batching import Batcher
-from bertkit.server.errors import ServerError, unable
+from bertkit.server.errors import ServerError, overloaded, unable
 from bertkit.server.keys import ApiKeys
 from bertkit.server.limits import Limits
 from bertkit.server.metrics import Metrics
@@ -27,6 +27,9 @@ LARGE_ANSWER = 65_536
 """Bytes above which asyncio says that a client does not read what was sent."""
 
 _NAMED = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
+_SHOWN = 100
+"""Characters of an unknown name; the search for a similar one takes seconds for a name as long as a body."""
+
 _RUN_PARTS = ("model",)
 """Folders that are named after their parent: the model of a run."""
 
@@ -36,7 +39,8 @@ class State:
     """``warm`` when every model has run once, ``stopping`` after a signal.
 
     ``accepted`` counts requests that are being answered or will be, ``running`` those whose body has arrived,
-    ``explanations`` those for the page of saliency, and ``unsent`` the bytes of large answers that are being sent.
+    ``explanations`` those for the pages of attention and saliency, and ``unsent`` the bytes of large answers that are
+    being sent.
     """
 
     warm: bool = False
@@ -53,7 +57,7 @@ class Service:
 
     ``models`` are by name, the first one is the default; ``thread`` is where they were loaded. With ``truncate`` a text
     that is too long loses its end although the request did not ask for it. ``document`` is the OpenAPI document of the
-    application. Who holds ``explaining`` may compute an explanation.
+    application. Who holds ``explaining`` may compute attention or an explanation.
     """
 
     def __init__(
@@ -71,7 +75,7 @@ class Service:
         self.truncate = truncate
         self.document: Mapping[str, Any] = {}
         self.state = State(begun=time.time())
-        self.metrics = Metrics()
+        self.metrics = Metrics(models)
         self.bodies = Bodies(self.limits)
         self.explaining = asyncio.Semaphore(1)
         self._thread = thread or ModelThread()
@@ -87,6 +91,17 @@ class Service:
     def stop(self) -> None:
         """Stop computing batches."""
         self.batcher.stop()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count a request while a model works for it; 429 if ``Limits.requests`` are running already."""
+        self.state.running += 1
+        try:
+            if self.state.running > self.limits.requests:
+                raise overloaded(1.0)
+            yield
+        finally:
+            self.state.running -= 1
 
     @contextmanager
     def sending(self, size: int) -> Iterator[bool]:
@@ -114,8 +129,9 @@ class Service:
         if name is not None:
             if name in self.models:
                 return self.models[name]
-            hint = f"{did_you_mean(name, self.models)} There are: {', '.join(self.models)}".strip()
-            message = f'no model is named "{name[:100]}".'
+            shown = name[:_SHOWN]
+            hint = f"{did_you_mean(shown, self.models)} There are: {', '.join(self.models)}".strip()
+            message = f'no model is named "{shown}".'
             raise ServerError(404, message, field="model", hint=hint, kind="model_not_found")
         able = [model for model in self.models.values() if task is None or task in model.tasks]
         if able:

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from bertkit.server import huggingface
 from bertkit.server.call import Call
-from bertkit.server.endpoint import CLIENT_LEFT, ENCODER, Endpoint, finish, send_reply, start_call
+from bertkit.server.endpoint import CLIENT_LEFT, ENCODER, Endpoint, encode, finish, send_reply, start_call
 from bertkit.server.errors import ServerError, malformed, overloaded
 from bertkit.server.jobs import Usage
 from bertkit.server.logs import log_error
@@ -173,7 +173,7 @@ async def _answer_line(call: Call, number: int, line: bytes | ServerError) -> by
     finally:
         call.usage.add(own.usage)
     cut = {"truncated_tokens": own.usage.truncated_tokens} if own.usage.truncated_tokens else {}
-    return ENCODER.encode({"index": number, "result": result, **cut}) + b"\n"
+    return await encode(own, {"index": number, "result": result, **cut}) + b"\n"
 
 
 async def _run(call: Call, line: bytes | ServerError) -> object:

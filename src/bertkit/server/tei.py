@@ -147,6 +147,7 @@ async def info(call: Call, _: None) -> object:
         "model_type": describe_type(model),
         "max_concurrent_requests": limits.requests,
         "max_input_length": model.max_length,
+        "max_embedding_length": model.pipeline.max_length,
         "max_batch_tokens": limits.batch_tokens,
         "max_batch_requests": None,
         "max_client_batch_size": limits.inputs,
@@ -182,7 +183,8 @@ def _pair(texts: list[str]) -> Text:
         return texts[0]
     if len(texts) == 2:
         return texts[0], texts[1]
-    raise invalid(f"`inputs` has {len(texts)} texts in a row; one or two make an input", "inputs")
+    hint = 'Send a batch as a list of lists: [["one text"], ["another"]].'
+    raise invalid(f"`inputs` has {len(texts)} texts in a row; one or two make an input.", "inputs", hint)
 
 
 def _tokenize(model: ServedModel, texts: Sequence[str], *, specials: bool) -> list[list[SimpleToken]]:
@@ -190,7 +192,7 @@ def _tokenize(model: ServedModel, texts: Sequence[str], *, specials: bool) -> li
     tokenizer = model.pipeline.tokenizer
     if not isinstance(tokenizer.start_id, int):
         raise invalid(f'the tokens of the model "{model.name}" are words with their characters, without single ids')
-    encoded = [tokenizer.encode(text) for text in texts]
+    encoded = tokenizer.encode_batch(texts)
     if sum(len(each.ids) for each in encoded) > _ANSWER_TOKENS:
         raise invalid(f"the answer has more than {_ANSWER_TOKENS:,} tokens: send fewer or shorter texts", "inputs")
     return [_tokens(tokenizer, text, each, specials=specials) for text, each in zip(texts, encoded, strict=True)]

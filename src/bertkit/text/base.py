@@ -72,7 +72,11 @@ class BaseTokenizer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the rules and the vocabulary: equal if and only if every text gets the same ids."""
+        """SHA-256 of the rules and the vocabulary.
+
+        Equal fingerprints mean the same ids for every text; rules that are spelled differently have different
+        fingerprints.
+        """
         return _fingerprint(self._describe(), self._special_tokens, self.vocab_size)
 
     @cached_property
