@@ -81,7 +81,7 @@ class SubwordTokenizer(Tokenizer, Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A hash that is equal if and only if all texts get the same ids."""
+        """A hash of the rules and the vocabulary: equal fingerprints mean the same ids for every text."""
 
     def encode(self, text: str, *, specials: bool = False) -> Tokens:
         """Tokenize one text; with ``specials`` a special token in the text, such as [MASK], is kept as that token."""
@@ -116,6 +116,17 @@ class ScheduledSource(BatchSource, Protocol):
 
     def at(self, progress: float) -> BatchSource:
         """The examples when the share ``progress`` of the schedule is done, a pure function of it."""
+
+
+@runtime_checkable
+class OrderedSource(BatchSource, Protocol):
+    """A source that decides the order of its examples, because each row continues a row of the batch before."""
+
+    def num_batches(self, batch_size: int) -> int:
+        """Number of batches in an epoch."""
+
+    def order(self, batch_size: int, step: int) -> NDArray[np.int64]:
+        """(B,) the indices of the examples in batch ``step``, row by row."""
 
 
 @runtime_checkable
@@ -218,10 +229,7 @@ class LayerStack(Protocol):
 
 @runtime_checkable
 class Stateful(Protocol):
-    """An encoder that can continue each row from the end of the same row of the batch before.
-
-    It does so while ``stateful`` is True.
-    """
+    """An encoder that continues each row from the end of the same row of the batch before, while it is ``stateful``."""
 
     stateful: bool
 
@@ -262,10 +270,8 @@ class Objective(nn.Module, ABC):
     HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]] | None] = None
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
-        """The positions whose hidden states ``forward`` reads; None for all. The pooled state does not count.
-
-        ``batch`` is on the host.
-        """
+        """The positions whose hidden states ``forward`` reads, besides the pooled state; None for all. ``batch`` is on
+        the host."""
         return None
 
     @abstractmethod
@@ -324,10 +330,8 @@ class PretrainingObjective(Objective):
 
     @classmethod
     def default_settings(cls, vocab_size: int) -> Mapping[str, object]:
-        """Settings of a run with this objective, by path, which may depend on the size of the vocabulary.
-
-        Settings that the user gives win.
-        """
+        """Settings of a run with this objective, by path; those that the user gives win. They may depend on the size of
+        the vocabulary."""
         return {}
 
 

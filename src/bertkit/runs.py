@@ -216,14 +216,14 @@ def read_run(path: Path) -> dict[str, Any]:
 
 
 class RunEnd(NamedTuple):
-    """Whether a run has made its last step, and why its training diverged, if it did; neither where it goes on."""
+    """Whether a run has made its last step, and why its training diverged; an interrupted run has neither."""
 
     is_done: bool
     failure: str
 
 
 def read_end(path: Path) -> RunEnd:
-    """The end of the run in the folder ``path``, or that of one that goes on where there is no run."""
+    """The end of the run in the folder ``path``; without a record, that of an unfinished run."""
     ended = str(read_run(path)["ended"] or "") if (path / "run.json").exists() else ""
     return RunEnd(ended == DONE, ended.removeprefix(FAILED) if ended.startswith(FAILED) else "")
 

@@ -9,7 +9,7 @@ from tests.data.numbered_corpus import corpus
 
 from bertkit.data.mixture import MixedRows, Mixture
 from bertkit.data.prepare import prepare
-from bertkit.data.segment_pairs import SegmentPair
+from bertkit.data.segments import RowSegments
 from bertkit.data.shards import Corpus
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.text import wordpiece
@@ -24,8 +24,8 @@ class NumberedRows:
     def __len__(self) -> int:
         return self.count
 
-    def segments(self, epoch: int, indices: NDArray[np.int64]) -> list[SegmentPair]:
-        return [SegmentPair(np.array([self.name, epoch, index])) for index in indices.tolist()]
+    def segments(self, epoch: int, indices: NDArray[np.int64]) -> list[RowSegments]:
+        return [RowSegments(np.array([self.name, epoch, index])) for index in indices.tolist()]
 
 
 def read(rows: MixedRows, epoch: int, indices: NDArray[np.int64] | None = None) -> list[tuple[int, ...]]:

@@ -215,7 +215,7 @@ class TestDamage:
     def test_a_truncated_parquet_file_is_an_error(self, tmp_path: Path) -> None:
         path = write_parquet(tmp_path / "a.parquet", text=["some text"] * 99)
         path.write_bytes(path.read_bytes()[:-1])
-        with pytest.raises(BertkitError, match="not a whole Parquet file"):
+        with pytest.raises(BertkitError, match="not a readable Parquet file"):
             texts(path)
 
     def test_parquet_needs_pyarrow(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.config import Setting
 from bertkit.contracts import EncoderConfig
 from bertkit.data.prepare import prepare
-from bertkit.encoder_types import configure_architecture
+from bertkit.encoder_types.architectures import configure_architecture
 from bertkit.encoders.bert import BertConfig
 from bertkit.encoders.gpt import GptConfig
 from bertkit.encoders.roberta import RobertaConfig

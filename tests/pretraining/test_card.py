@@ -6,11 +6,9 @@ import pytest
 
 from bertkit.data.shards import read_manifest
 from bertkit.encoders.bert import BertConfig
-from bertkit.pretraining.card import data_fingerprints
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import pretrain
 from bertkit.report.progress import Progress
-from bertkit.storage.checksums import sha256_of
 from bertkit.task_types.pretraining import PretrainingTask
 
 
@@ -49,12 +47,6 @@ def test_the_pipeline_tag_is_that_of_the_objective(run: PretrainRun, causal: boo
     task = PretrainingTask(objectives=("clm",) if causal else ("mlm",))
     card = card_of(replace(run, encoder=replace(run.encoder, causal=causal), task=task))
     assert f'pipeline_tag: "{"text-generation" if causal else "fill-mask"}"' in card
-
-
-def test_fingerprints_are_of_the_text_files(run: PretrainRun) -> None:
-    file = run.data.parent / "texts.jsonl"
-    expected = {"file": "texts.jsonl", "bytes": file.stat().st_size, "sha256": sha256_of(file)}
-    assert data_fingerprints(run) == [expected]
 
 
 def test_the_shares_of_a_mixture_are_stated(mixed: PretrainRun) -> None:

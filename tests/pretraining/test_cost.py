@@ -15,9 +15,9 @@ from bertkit.runs import read_metrics
 from bertkit.storage.json_log import format_record
 
 
-def write_metrics(run: Path, steps: list[int]) -> None:
-    """Logged steps of 100 tokens at 50 tokens and 7 operations per second."""
-    record = {"kind": "train", "tokens": 100, "tokens_per_second": 50.0, "flops_per_second": 7}
+def write_metrics(run: Path, steps: list[int], **operations: int) -> None:
+    """Logged steps of 100 tokens at 50 tokens per second, each with these ``operations``."""
+    record = {"kind": "train", "tokens": 100, "tokens_per_second": 50.0, **operations}
     records = [*({**record, "step": step} for step in steps), {"kind": "heldout", "step": steps[-1]}]
     (run / "metrics.jsonl").write_text("".join(map(format_record, records)))
 
@@ -28,23 +28,30 @@ def test_a_finished_run_has_a_cost(run: PretrainRun) -> None:
     assert cost.parameters == sum(count_parameters(run).values())
     assert cost.seconds == pytest.approx(result.seconds, abs=0.1)
     steps = [each for each in read_metrics(run.output / "metrics.jsonl") if each["kind"] == "train"]
-    assert cost.flop == pytest.approx(
-        sum(each["flops_per_second"] * each["tokens"] / each["tokens_per_second"] for each in steps)
+    assert cost.flop == sum(each["flops"] for each in steps)
+    assert all(
+        each["flops_per_second"] == pytest.approx(each["flops"] * each["tokens_per_second"] / each["tokens"], rel=0.01)
+        for each in steps
     )
 
 
 def test_a_logged_step_counts_for_the_steps_since_the_one_before(run: PretrainRun) -> None:
     pretrain(run, Progress("quiet"))
-    write_metrics(run.output, [3, 6, 10])
-    assert read_cost(run.output).flop == 10 * 2 * 7
-    write_metrics(run.output, [10])
+    write_metrics(run.output, [3, 6, 10], flops=13)
+    assert read_cost(run.output).flop == 10 * 13
+    write_metrics(run.output, [10], flops=13)
+    assert read_cost(run.output).flop == 10 * 13
+
+
+def test_the_log_of_an_earlier_version_has_speeds_alone(run: PretrainRun) -> None:
+    pretrain(run, Progress("quiet"))
+    write_metrics(run.output, [3, 6, 10], flops_per_second=7)
     assert read_cost(run.output).flop == 10 * 2 * 7
 
 
 def test_the_first_steps_have_their_own_cost(run: PretrainRun) -> None:
     pretrain(run, Progress("quiet"))
-    record = {"kind": "train", "tokens": 100, "tokens_per_second": 50.0}
-    steps = [{**record, "step": 6, "flops_per_second": 7}, {**record, "step": 10, "flops_per_second": 21}]
+    steps = [{"kind": "train", "step": 6, "flops": 14}, {"kind": "train", "step": 10, "flops": 42}]
     (run.output / "metrics.jsonl").write_text("".join(map(format_record, steps)))
     whole, part = read_cost(run.output), read_cost(run.output, until=7)
     assert (whole.flop, part.flop) == (6 * 14 + 4 * 42, 6 * 14 + 42)

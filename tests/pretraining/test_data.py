@@ -6,8 +6,9 @@ import pytest
 
 from bertkit.data.shards import Corpus
 from bertkit.errors import BertkitError
-from bertkit.pretraining.data import PretrainingData
+from bertkit.pretraining.data import PretrainingData, data_fingerprints
 from bertkit.pretraining.record import PretrainRun
+from bertkit.storage.checksums import sha256_of
 
 
 def test_both_splits_and_the_tokenizer_are_opened(run: PretrainRun) -> None:
@@ -42,3 +43,9 @@ def test_every_corpus_of_a_mixture_is_opened_in_both_splits(mixed: PretrainRun) 
         assert [each.folder.name for each in mixture.corpora] == ["data", "books"]
         assert mixture.shares == (0.75, 0.25)
         assert all(each.num_documents > 1 for each in mixture.corpora)
+
+
+def test_fingerprints_are_of_the_text_files(run: PretrainRun) -> None:
+    file = run.data.parent / "texts.jsonl"
+    expected = {"file": "texts.jsonl", "bytes": file.stat().st_size, "sha256": sha256_of(file)}
+    assert data_fingerprints(run) == [expected]

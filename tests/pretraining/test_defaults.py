@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bertkit.config import Setting, apply
-from bertkit.encoder_types import PretrainingDefaults
+from bertkit.contracts import EncoderConfig
+from bertkit.encoder_types.spec import PretrainingDefaults
 from bertkit.encoders import bert, elmo, gpt, modernbert
 from bertkit.pretraining import defaults
 from bertkit.pretraining.defaults import (
@@ -37,6 +38,66 @@ def test_every_path_of_the_fast_profile_is_a_setting_of_a_run(size: str) -> None
     assert (changed.batch_size == 64) == small
     assert (changed.optimizer.kind == "muon") == small
     assert changed.task.masking.whole_word == small
+
+
+_QUICK = {
+    "batch_size": 64,
+    "encoder.attention_dropout": 0.0,
+    "encoder.dropout": 0.0,
+    "long_seq_length": 128,
+    "long_share": 0.3,
+    "optimizer.bias_correction": True,
+}
+_OTHERS = {"schedule.decay": "linear", "schedule.warmup": 0.05}
+_BIDIRECTIONAL = {
+    "encoder.position_init": "neighbour_heads",
+    "task.masking.rate": 0.3,
+    "task.objectives": ("mlm",),
+    "token_init": "cooccurrence",
+}
+
+
+@pytest.mark.parametrize(
+    ("encoder", "expected"),
+    [
+        (
+            bert.size("mini", vocab_size=99),
+            {
+                **_QUICK,
+                **_BIDIRECTIONAL,
+                "encoder.initializer_range": 0.0346,
+                "long_batch_size": 32,
+                "optimizer.kind": "muon",
+                "optimizer.lr": 1e-3,
+                "optimizer.muon_lr": 0.008,
+                "schedule.decay": "late",
+                "schedule.decay_share": 0.6,
+                "schedule.warmup": 0.03,
+                "seq_length": 64,
+                "task.masking.whole_word": True,
+            },
+        ),
+        (bert.size("base", vocab_size=99), {**_BIDIRECTIONAL, "encoder.attention_dropout": 0.0}),
+        (
+            gpt.size("tiny", vocab_size=99),
+            {
+                **_QUICK,
+                **_OTHERS,
+                "encoder.initializer_range": 0.049,
+                "encoder.position_init": "sinusoidal",
+                "optimizer.lr": 3e-3,
+                "seq_length": 32,
+            },
+        ),
+        (
+            gpt.size("base", vocab_size=99),
+            {"encoder.attention_dropout": 0.0, "encoder.position_init": "sinusoidal"},
+        ),
+    ],
+    ids=["bert-mini", "bert-base", "gpt-tiny", "gpt-base"],
+)
+def test_the_settings_of_the_fast_profile(encoder: EncoderConfig, expected: dict[str, object]) -> None:
+    assert profile_settings("fast", encoder) == expected
 
 
 def test_the_published_settings_of_bert_are_the_defaults() -> None:

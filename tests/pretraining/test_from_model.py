@@ -110,7 +110,8 @@ def test_new_heads_have_the_first_part_of_the_steps_or_of_the_time(
     assert [(phase.first, phase.until) for phase in (heads, short, long)] == [(0, until), (until, 60), (60, total)]
     assert [(phase.plan.schedule_from, phase.plan.total) for phase in (heads, short)] == [(0, until), (until, 90)]
     assert long.plan.schedule == short.plan.schedule
-    assert (heads.plan.optimizer.lr, short.plan.optimizer.lr) == (run.head_lr, run.optimizer.lr)
+    rates = [(phase.plan.optimizer.lr, phase.plan.optimizer.muon_lr) for phase in (heads, short)]
+    assert rates == [(run.head_lr, run.optimizer.muon_lr), (run.optimizer.lr, run.optimizer.muon_lr)]
     for elapsed, factor in ((0.0, 1.0), (30.0, 1.0), (75.0, 0.5)):
         plan = heads.plan if elapsed < until else short.plan
         assert 1 - plan.in_schedule(int(elapsed), elapsed) / plan.total == factor

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bertkit.encoder_types import configure_architecture
+from bertkit.encoder_types.architectures import configure_architecture
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json, pretraining_to_json

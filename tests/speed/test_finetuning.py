@@ -5,9 +5,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.data.batches import FeatureSource
 from bertkit.errors import BertkitError
 from bertkit.speed.finetuning import TrainingSet, huggingface_steps, own_steps, peer_systems
 from bertkit.task_types.regression import RegressionTask
@@ -34,6 +36,21 @@ def test_hugging_face_trains_on_the_same_batches(training: TrainingSet) -> None:
     names = [name for name, _ in peer_systems(training, ("float32", "bfloat16"), "hf")]
     assert names == ["Hugging Face float32", "Hugging Face bfloat16"]
     assert list(islice(huggingface_steps(training, "float32"), 3)) == [13, 13, 13]
+
+
+def test_hugging_face_s_roberta_trains_on_pairs(
+    training: TrainingSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its table of segments has one row."""
+    transformers = pytest.importorskip("transformers", reason="install transformers")
+    sizes = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 13}
+    vocab_size = ModelFolder.open(training.folder).tokenizer.vocab_size
+    config = transformers.RobertaConfig(vocab_size=vocab_size, type_vocab_size=1, **sizes)
+    transformers.RobertaForSequenceClassification(config).save_pretrained(tmp_path / "roberta")
+    pairs = [replace(each, segment_ids=(np.arange(len(each)) > 2).astype(int)) for each in training.features]
+    monkeypatch.setattr(TrainingSet, "source", lambda self: FeatureSource(self.features, pad_id=config.pad_token_id))
+    roberta = replace(training, folder=tmp_path / "roberta", features=pairs)
+    assert list(islice(huggingface_steps(roberta, "float32"), 2)) == [13, 13]
 
 
 def test_hugging_face_is_refused_for_other_tasks(training: TrainingSet) -> None:

@@ -1,26 +1,31 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pytest
 import torch
 
-from bertkit.batch import IGNORE
+from bertkit.batch import IGNORE, Batch
+from bertkit.contracts import BatchSource
 from bertkit.errors import BertkitError
 from bertkit.options.speed import BenchPretrainOptions
+from bertkit.speed import pretraining as speed
 from bertkit.speed import rounds
 from bertkit.speed.pretraining import (
     SEP,
     build_huggingface,
-    build_own,
+    build_model,
     compare_pretraining,
     count_work,
+    huggingface_steps,
     make_batch,
     make_step,
     own_steps,
     product_steps,
 )
+from bertkit.training.fit import Plan, Step, TrainingState, fit
 
 pytestmark = pytest.mark.usefixtures("without_shape_checks")
 
@@ -35,11 +40,42 @@ def test_the_batch_has_full_rows_of_two_segments_with_masked_words() -> None:
     assert 0.05 < float((batch.labels["mlm"] != IGNORE).float().mean()) < 0.3
 
 
-def test_a_step_changes_the_weights_and_returns_its_loss() -> None:
+def test_both_systems_train_on_the_same_batch_with_clipping(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers", reason="install transformers")
+    batches: list[Batch] = []
+
+    def remember(rows: int, tokens: int) -> Batch:
+        batches.append(make_batch(rows, tokens))
+        return batches[-1]
+
+    plans: list[Plan] = []
+
+    def train(state: TrainingState, source: BatchSource, plan: Plan) -> Iterator[Step]:
+        plans.append(plan)
+        return fit(state, source, plan)
+
+    limits: list[float] = []
+    clip = torch.nn.utils.clip_grad_norm_
+
+    def remember_limit(parameters: Iterable[torch.Tensor], limit: float) -> None:
+        limits.append(limit)
+        clip(parameters, limit)
+
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", remember_limit)
+    monkeypatch.setattr(speed, "make_batch", remember)
+    monkeypatch.setattr(speed, "fit", train)
+    for make in (own_steps, huggingface_steps):
+        steps = make(SMALL, "float32")
+        assert [next(steps), next(steps)] == [39, 39]
+    assert len(batches) == 2
+    assert torch.equal(batches[0].input_ids, batches[1].input_ids)
+    assert [plan.optimizer.clip_norm for plan in plans] == limits[:1] == [1.0]
+
+
+def test_a_step_of_hugging_face_changes_the_weights_and_returns_its_loss() -> None:
+    pytest.importorskip("transformers", reason="install transformers")
     torch.manual_seed(0)
-    batch = make_batch(3, 13)
-    model, find_loss = build_own(SMALL, batch)
-    step = make_step(model, find_loss, "float32")
+    step = make_step(*build_huggingface(SMALL, make_batch(3, 13)), "float32")
     losses = [step() for _ in range(30)]
     assert losses[0] == pytest.approx(11.0, abs=0.3)  # ln 30522 + ln 2
     assert losses[-1] < losses[0]
@@ -48,11 +84,12 @@ def test_a_step_changes_the_weights_and_returns_its_loss() -> None:
 def test_both_systems_have_the_same_network_and_losses() -> None:
     pytest.importorskip("transformers", reason="install transformers")
     batch = make_batch(3, 13)
-    own, find_own = build_own(SMALL, batch)
+    own = build_model(SMALL)
     other, find_other = build_huggingface(SMALL, batch)
     assert sum(each.numel() for each in own.parameters()) == sum(each.numel() for each in other.parameters())
     own.eval(), other.eval()
-    assert find_own().item() == pytest.approx(find_other().item(), abs=0.1)
+    loss = sum(term.sum.item() / term.count for term in own.loss(own(batch), batch).values())
+    assert loss == pytest.approx(find_other().item(), abs=0.1)
 
 
 def test_steps_are_counted_in_tokens_and_operations() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.training.two_processes import Results, assert_same_steps
 
 from bertkit.errors import WRONG_USAGE, BertkitError
+from bertkit.training import distributed
 from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup, join_process_group
 
 
@@ -53,6 +55,22 @@ def test_every_process_and_step_has_its_own_seed() -> None:
 def test_a_loss_that_is_not_finite_in_one_process_is_skipped_by_all(two_process_results: Results) -> None:
     expected = {"skipped": [False, False, True, False], "unchanged": True, "processes_agree": True}
     assert two_process_results["loss_not_finite"] == expected
+
+
+def test_more_processes_than_gpus_are_refused_with_what_to_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "WORLD_SIZE": "3",
+        "RANK": "2",
+        "LOCAL_RANK": "2",
+        "MASTER_ADDR": "h",
+        "MASTER_PORT": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(distributed, "default_device", lambda: torch.device("cuda"))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    expected = r"^torchrun started more processes on this machine than it has GPUs \(2\): lower --nproc-per-node\.$"
+    with pytest.raises(BertkitError, match=expected), join_process_group():
+        pass
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.training.tiny_training import Sentences, make_state
+from tests.training.two_processes import Results
 from torch import nn
 
 from bertkit.batch import Batch
@@ -34,6 +35,18 @@ def test_a_limit_evaluates_examples_that_are_spread_over_the_source() -> None:
     assert read == [0, 5, 11, 17, 23, 29, 35]
     everything = evaluate_losses(model, Sentences(), batch_size=5, precision="float32")
     assert limited["mlm"] != pytest.approx(everything["mlm"])
+
+
+def test_processes_divide_the_batches_and_find_the_same_losses(two_process_results: Results) -> None:
+    found = two_process_results["evaluations"]
+    assert found["two"] == pytest.approx(found["one"], abs=1e-6)
+    assert found["rows"] == [*range(20), 40]  # the first and the last of three batches
+
+
+def test_rows_that_continue_each_other_are_read_by_every_process(two_process_results: Results) -> None:
+    found = two_process_results["evaluations"]
+    assert found["ordered_rows"] == list(range(40))
+    assert found["ordered"] != pytest.approx(found["one"], abs=1e-6)
 
 
 def test_a_module_that_was_in_evaluation_mode_stays_in_it() -> None:

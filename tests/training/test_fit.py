@@ -52,6 +52,18 @@ def test_a_resume_is_bit_exact_with_dropout_on(stop: int, kind: Literal["adam", 
     assert are_equal(uninterrupted, resumed)
 
 
+def test_a_model_on_the_cpu_leaves_the_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asking a GPU for its random state takes memory of it, which other programs may need: ``--device cpu``."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for name in ("get_rng_state", "set_rng_state"):
+        monkeypatch.setattr(torch.cuda, name, lambda *given: pytest.fail("the GPU is used"))
+    state = make_state()
+    assert sorted(state.groups()["random"]) == ["cpu"]
+    groups = copy_groups(state)
+    groups["random"]["cuda"] = torch.zeros(16, dtype=torch.uint8)  # the run was begun on a GPU
+    state.restore(groups, 0)
+
+
 @pytest.mark.parametrize("workers", [0, 3, 20])
 def test_the_number_of_loader_workers_changes_nothing(workers: int) -> None:
     expected = make_state()

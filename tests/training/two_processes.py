@@ -12,9 +12,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypedDict
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 from tests.training.tiny_training import (
     ScaledLoss,
     Sentences,
@@ -28,8 +30,10 @@ from tests.training.tiny_training import (
     weights_and_moments,
 )
 
+from bertkit.batch import Batch
 from bertkit.encoders.bert import Bert
 from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup, join_process_group
+from bertkit.training.evaluation import evaluate_losses
 from bertkit.training.fit import Plan, Step, TrainingState, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer
 from bertkit.training.sharding import read_shards, shard, write_shards
@@ -61,6 +65,16 @@ class SkippedSteps(TypedDict):
     processes_agree: bool
 
 
+class Evaluations(TypedDict):
+    """Losses and accuracies in one process and in two, and the rows that the first of two reads."""
+
+    one: dict[str, float]
+    two: dict[str, float]
+    rows: list[int]
+    ordered: dict[str, float]
+    ordered_rows: list[int]
+
+
 class Results(TypedDict):
     """What ``main`` writes."""
 
@@ -68,7 +82,29 @@ class Results(TypedDict):
     resume: dict[str, bool]
     loss_not_finite: SkippedSteps
     sharded: list[StepNumbers]
+    evaluations: Evaluations
     waited: int
+
+
+class Recorded(Sentences):
+    """Sentences that remember which of them were read."""
+
+    def __init__(self) -> None:
+        self.read: list[int] = []
+
+    def batch(self, epoch: int, indices: NDArray[np.int64]) -> Batch:
+        self.read += indices.tolist()
+        return super().batch(epoch, indices)
+
+
+class Ordered(Recorded):
+    """The same with an order of their own."""
+
+    def num_batches(self, batch_size: int) -> int:
+        return len(self) // batch_size
+
+    def order(self, batch_size: int, step: int) -> NDArray[np.int64]:
+        return np.arange(step * batch_size, (step + 1) * batch_size)
 
 
 def train(state: TrainingState, plan: Plan, *stages: tuple[ProcessGroup, int]) -> list[StepNumbers]:
@@ -159,6 +195,17 @@ def train_sharded(group: ProcessGroup, folder: Path) -> list[StepNumbers]:
     return steps + train(second, plan, (group, 12))
 
 
+def evaluate(group: ProcessGroup) -> Evaluations:
+    """41 rows in three batches, so that the second process has one batch less; without 1 row if they are ordered."""
+    model = make_state().model
+    alone, shared, ordered = Recorded(), Recorded(), Ordered()
+    one = evaluate_losses(model, alone, batch_size=ROWS, precision="float32")
+    two = evaluate_losses(model, shared, batch_size=ROWS, precision="float32", group=group)
+    own = evaluate_losses(model, ordered, batch_size=ROWS, precision="float32", group=group)
+    assert group.all_reduce_max(two["mlm"]) == -group.all_reduce_max(-two["mlm"])
+    return {"one": one, "two": two, "rows": shared.read, "ordered": own, "ordered_rows": ordered.read}
+
+
 def wait_for_first(group: ProcessGroup) -> int:
     """A number from the first process, which takes longer than the others wait for one that hangs."""
     dist.distributed_c10d._set_pg_timeout(timedelta(seconds=2))
@@ -189,6 +236,7 @@ def main(file: Path) -> None:
             "resume": resume_with_dropout(group),
             "loss_not_finite": train_with_nan(group),
             "sharded": train_sharded(group, file.parent / SHARDS),
+            "evaluations": evaluate(group),
             "waited": wait_for_first(group),
         }
         if group.is_first:

@@ -9,30 +9,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.batch import Batch, Feature
-from bertkit.contracts import BatchSource
+from bertkit.contracts import BatchSource, OrderedSource
 from bertkit.data.features import collate
 from bertkit.rng import permute
 
 T = TypeVar("T")
-
-
-@runtime_checkable
-class OrderedSource(BatchSource, Protocol):
-    """A source that decides the order of its examples, because each row continues a row of the batch before."""
-
-    def num_batches(self, batch_size: int) -> int:
-        """Number of batches in an epoch."""
-        ...
-
-    def order(self, batch_size: int, step: int) -> NDArray[np.int64]:
-        """(B,) the indices of the examples in batch ``step``, row by row."""
-        ...
 
 
 class FeatureSource:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.data.segment_pairs import SegmentPair
+from bertkit.data.segments import RowSegments
 from bertkit.data.shards import Corpus, Shard, TokenIds
 
 
@@ -30,11 +30,11 @@ class FullSentences:
     def __len__(self) -> int:
         return int(self._row_starts[-1])
 
-    def segments(self, epoch: int, indices: NDArray[np.int64]) -> list[SegmentPair]:
+    def segments(self, epoch: int, indices: NDArray[np.int64]) -> list[RowSegments]:
         """The rows at ``indices``, without special tokens at their ends; ``epoch`` is ignored."""
         numbers = np.searchsorted(self._row_starts, indices, side="right") - 1
         return [
-            SegmentPair(self._read(shard, *self._rows[shard][row].tolist()))
+            RowSegments(self._read(shard, *self._rows[shard][row].tolist()))
             for shard, row in zip(numbers.tolist(), (indices - self._row_starts[numbers]).tolist(), strict=True)
         ]
 

@@ -19,7 +19,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.data.segment_pairs import SegmentPair
+from bertkit.data.segments import RowSegments
 from bertkit.data.shards import TOKENIZER, Corpus, Split
 from bertkit.errors import usage_error
 from bertkit.rng import permute
@@ -33,14 +33,17 @@ class Rows(Protocol):
         """Rows in an epoch."""
         ...
 
-    def segments(self, epoch: int, indices: NDArray[np.int64]) -> list[SegmentPair]:
+    def segments(self, epoch: int, indices: NDArray[np.int64]) -> list[RowSegments]:
         """The rows at ``indices`` in this epoch."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """One split of several DATA folders with the same tokenizer, and the share of the rows from each: often of one."""
+    """One split of several DATA folders with the same tokenizer, and the share of the rows from each.
+
+    Most runs have one folder, with share 1.
+    """
 
     corpora: tuple[Corpus, ...]
     shares: tuple[float, ...] = (1.0,)
@@ -117,10 +120,10 @@ class MixedRows:
     def __len__(self) -> int:
         return int(self._bounds[-1])
 
-    def segments(self, epoch: int, indices: NDArray[np.int64]) -> list[SegmentPair]:
+    def segments(self, epoch: int, indices: NDArray[np.int64]) -> list[RowSegments]:
         """The rows at ``indices`` in this epoch, in which the corpora follow each other in random order."""
         places = permute(indices, len(self), seed=self.seed + 1, epoch=epoch)
-        found: dict[int, SegmentPair] = {}
+        found: dict[int, RowSegments] = {}
         for number, (part, count) in enumerate(zip(self._parts, self.counts, strict=True)):
             own = np.flatnonzero((places >= self._bounds[number]) & (places < self._bounds[number + 1]))
             # The rows of a corpus are counted over all epochs of the mixture, so that none is left out.

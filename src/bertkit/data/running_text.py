@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.data.segment_pairs import SegmentPair
+from bertkit.data.segments import RowSegments
 from bertkit.data.shards import Corpus, Shard, TokenIds
 from bertkit.rng import CounterRng
 
@@ -37,13 +37,13 @@ class RunningText:
     def __len__(self) -> int:
         return self._size // max(1, self.row_length)
 
-    def segments(self, epoch: int, indices: NDArray[np.int64], *, margin: int = 0) -> list[SegmentPair]:
+    def segments(self, epoch: int, indices: NDArray[np.int64], *, margin: int = 0) -> list[RowSegments]:
         """The rows at ``indices`` in this epoch, with ``margin`` more tokens at either end."""
         # "running.shift" is part of the random numbers: another name would give other rows.
         rng = CounterRng(self.seed, epoch, np.zeros(1, np.int64))
         shift = int(rng.below("running.shift", self.row_length)[0, 0])
         starts = (shift + indices * self.row_length - margin).tolist()
-        return [SegmentPair(self._read(start, self.row_length + 2 * margin)) for start in starts]
+        return [RowSegments(self._read(start, self.row_length + 2 * margin)) for start in starts]
 
     def _read(self, position: int, count: int) -> TokenIds:
         """``count`` tokens from this position on, shard by shard."""

@@ -59,6 +59,7 @@ class UnitReader:
         self.total_bytes = sum(source.bytes for source in self.sources)
         self.block_characters = block_characters(self.total_bytes, heldout)
         self.dropped_lines = 0
+        self._finished_bytes = 0
         self._number = -1
         self._hashes = array("Q")
         self._open_hashes: list[int] = []
@@ -72,13 +73,14 @@ class UnitReader:
         """Units of about a million bytes. Each has many small documents or files, or a part of a large one."""
         held: list[tuple[int, Part]] = []
         size = 0
-        for each in self._parts():
+        for index, part in self._parts():
             # The size depends on the text alone, not on the number of workers, so that the same holds for the shards.
-            if held and size + len(each[1]) > _UNIT_BYTES:
-                yield WorkUnit(tuple(held), self.block_characters, self._done_bytes())
+            if held and size + len(part) > _UNIT_BYTES:
+                done = self._finished_bytes + self.sources[index].log.stream.position
+                yield WorkUnit(tuple(held), self.block_characters, done)
                 held, size = [], 0
-            held.append(each)
-            size += len(each[1])
+            held.append((index, part))
+            size += len(part)
         if held:
             yield WorkUnit(tuple(held), self.block_characters, self.total_bytes)
 
@@ -147,6 +149,7 @@ class UnitReader:
             else:
                 source.log.boundary, source.log.sentence_lines = form.boundary, form.sentence_lines
                 yield from ((index, part) for part in self._line_parts(source, form))
+            self._finished_bytes += source.log.stream.position
 
     def _line_parts(self, source: _Source, form: LineForm) -> Iterator[LinePart]:
         # What had to be unpacked or downloaded here is sent to the workers.
@@ -157,6 +160,3 @@ class UnitReader:
                 source.file, form, self.reading.on_bad_bytes, begin, len(content), content if is_sent else None
             )
             begin += len(content)
-
-    def _done_bytes(self) -> int:
-        return sum(source.log.stream.position for source in self.sources)

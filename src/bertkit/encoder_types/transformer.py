@@ -30,7 +30,7 @@ from bertkit.nn.pooler import Pooler, pick_tokens
 from bertkit.nn.stack import BlockStack
 
 _SEGMENT_SHARE = 0.2
-"""Segments begin this much smaller than tokens where most rows have only one of them."""
+"""Factor of segment embeddings with neighbour heads: in most rows there is only one segment."""
 
 
 @runtime_checkable

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
 from bertkit.contracts import Context
-from bertkit.encoder_types import EncoderSpec, HuggingFaceSpec, PretrainingDefaults
 from bertkit.encoder_types.settings import (
     MINIATURES,
     PositionInit,
@@ -24,6 +23,7 @@ from bertkit.encoder_types.settings import (
     configure,
     read_size,
 )
+from bertkit.encoder_types.spec import EncoderSpec, HuggingFaceSpec, PretrainingDefaults
 from bertkit.encoder_types.transformer import ACTIVATION_NAMES, NAMES, SETTINGS, PooledTransformer, name_classes
 from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout

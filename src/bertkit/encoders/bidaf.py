@@ -19,7 +19,7 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import EncoderSpec
+from bertkit.encoder_types.spec import EncoderSpec
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
 from bertkit.nn.attention_flow import AttentionFlow
 from bertkit.nn.dropout import Dropout

@@ -18,8 +18,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import EncoderSpec
 from bertkit.encoder_types.elmo_network import ElmoConfig
+from bertkit.encoder_types.spec import EncoderSpec
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
 from bertkit.nn.alignment import align
 from bertkit.nn.dropout import Dropout

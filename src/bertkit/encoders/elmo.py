@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bertkit.encoder_types import EncoderSpec, PretrainingDefaults
 from bertkit.encoder_types.elmo_network import BACKWARD, FORWARD, Elmo, ElmoConfig
 from bertkit.encoder_types.settings import configure
+from bertkit.encoder_types.spec import EncoderSpec, PretrainingDefaults
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.text.words import WordLevel
 

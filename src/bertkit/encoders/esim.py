@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import EncoderSpec
+from bertkit.encoder_types.spec import EncoderSpec
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
 from bertkit.nn.alignment import align
 from bertkit.nn.dropout import Dropout, RowDropout

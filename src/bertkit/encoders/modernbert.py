@@ -17,7 +17,6 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import EncoderSpec, HuggingFaceSpec, PretrainingDefaults, Transformer
 from bertkit.encoder_types.settings import (
     MINIATURES,
     check_activation,
@@ -26,7 +25,8 @@ from bertkit.encoder_types.settings import (
     configure,
     read_size,
 )
-from bertkit.encoder_types.transformer import ACTIVATION_NAMES, name_classes
+from bertkit.encoder_types.spec import EncoderSpec, HuggingFaceSpec, PretrainingDefaults
+from bertkit.encoder_types.transformer import ACTIVATION_NAMES, Transformer, name_classes
 from bertkit.errors import data_error, usage_error
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.attention import SelfAttention

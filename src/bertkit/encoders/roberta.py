@@ -13,7 +13,6 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import EncoderSpec, HuggingFaceSpec, PooledTransformer, PretrainingDefaults
 from bertkit.encoder_types.settings import (
     MINIATURES,
     PositionInit,
@@ -23,7 +22,8 @@ from bertkit.encoder_types.settings import (
     configure,
     read_size,
 )
-from bertkit.encoder_types.transformer import ACTIVATION_NAMES, NAMES, SETTINGS, name_classes
+from bertkit.encoder_types.spec import EncoderSpec, HuggingFaceSpec, PretrainingDefaults
+from bertkit.encoder_types.transformer import ACTIVATION_NAMES, NAMES, SETTINGS, PooledTransformer, name_classes
 from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings

@@ -19,8 +19,8 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import EncoderSpec
 from bertkit.encoder_types.elmo_network import ElmoConfig
+from bertkit.encoder_types.spec import EncoderSpec
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.lstm import BiLstm

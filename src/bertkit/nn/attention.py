@@ -16,8 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.kernels import passes
-from bertkit.nn.attention_passes import are_faster_than_torch, attend_heads, attend_tokens
+from bertkit.nn.attention_passes import attend_heads, attend_tokens, train_faster
 from bertkit.nn.linear import linear
 from bertkit.nn.local_attention import band, band_of_blocks, cut_keys, cut_queries, join_blocks
 from bertkit.nn.packing import PackedRows, TokenSubset, select_tokens
@@ -65,7 +64,7 @@ class SelfAttention(nn.Module):
         query, key_value = self._project(states, layout, subset)
         output_layout = layout if subset is None else subset.layout
         in_blocks = self.window is not None and subset is None and layout.width > 4 * self.window  # they are cheaper
-        if self._has_own_passes(key_value, layout.width) and not in_blocks:
+        if train_faster(key_value, layout.width, self._head_width, self._rate) and not in_blocks:
             allowed = self._attention_mask(layout, subset)
             tokens = attend_tokens(query, key_value, output_layout, layout, allowed, self.num_heads, self._rate)
         elif self._reads_packed_rows(key_value, layout, subset):
@@ -94,7 +93,7 @@ class SelfAttention(nn.Module):
         return new_states
 
     def probabilities(self, states: Float[Tensor, "L H"], layout: PackedRows) -> Float[Tensor, "B N T T"]:
-        """How much each token attends to each other, per head; ``forward`` never has them in memory."""
+        """How much each token attends to each other, per head; ``forward`` returns none of them."""
         _, qkv = self._project(states, layout, None)
         query, key, _ = map(self._split_heads, layout.pad(qkv).chunk(3, dim=-1))
         scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
@@ -104,16 +103,14 @@ class SelfAttention(nn.Module):
         shares: Tensor = scores.softmax(dim=-1)
         return shares
 
-    def _has_own_passes(self, states: Tensor, width: int) -> bool:
-        """Whether ``attention_passes`` trains rows of ``width`` tokens, and not torch's kernel."""
-        head_width = self.qkv.in_features // self.num_heads
-        return passes.trains_on_cpu(states) and are_faster_than_torch(width, head_width, states.dtype, self._rate)
-
     def _reads_packed_rows(self, key_value: Tensor, layout: PackedRows, subset: TokenSubset | None) -> bool:
         """Whether the GPU's kernel computes this: it knows no columns of a subset, which order and window need."""
-        needs_columns = self.causal or self.window is not None
-        is_known = subset is None or not needs_columns
-        return is_known and supports(key_value, layout, self.qkv.in_features // self.num_heads)
+        is_known = subset is None or not (self.causal or self.window is not None)
+        return is_known and supports(key_value, layout, self._head_width)
+
+    @property
+    def _head_width(self) -> int:
+        return self.qkv.in_features // self.num_heads
 
     @property
     def _rate(self) -> float:
@@ -122,7 +119,7 @@ class SelfAttention(nn.Module):
     def _attend(
         self, query: Tensor, key: Tensor, value: Tensor, allowed: Bool[Tensor, "#B #Q T"] | None
     ) -> Float[Tensor, "B N Q D"]:
-        if self._has_own_passes(query, key.shape[2]):
+        if train_faster(query, key.shape[2], self._head_width, self._rate):
             return attend_heads(query, key, value, allowed, self._rate)
         mask = None if allowed is None else allowed[:, None]
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=self._rate)
@@ -158,8 +155,7 @@ class SelfAttention(nn.Module):
         columns = layout.columns(states.device)
         if subset is not None:
             columns = columns[subset.indices]
-        width = self.qkv.in_features // self.num_heads
-        return rotate(states, columns, heads=heads, width=width, theta=self.rope_theta)
+        return rotate(states, columns, heads=heads, width=self._head_width, theta=self.rope_theta)
 
     def _attention_mask(self, layout: PackedRows, subset: TokenSubset | None) -> Bool[Tensor, "#B #Q T"] | None:
         """True where a token may attend to another of its row; None where all may.

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from bertkit.kernels import amx, amx_attention, fused_training
+from bertkit.kernels import amx, amx_attention, fused_training, passes
 from bertkit.kernels.amx_attention import ALL_TOKENS, RowLengths
 from bertkit.kernels.passes import Context
 from bertkit.nn.dropout import draw_mask, drop_, find_kept, keep_scale
@@ -29,15 +29,17 @@ _LONG = 512
 0.74 of the time then, with 1,024 tokens 0.61, with 2,048 0.60 (a core of a Xeon with AMX); with 256 they are equal."""
 
 
-def are_faster_than_torch(width: int, head_width: int, dtype: torch.dtype, rate: float) -> bool:
+def train_faster(states: Tensor, width: int, head_width: int, rate: float) -> bool:
     """Whether these passes train rows of ``width`` tokens faster than torch's kernel, or with dropout, which it lacks.
 
     In bfloat16 torch's kernel is faster where the processor has AMX but rows are too long for our kernel (0.93 of the
     time for 1,024 tokens, 0.74 for 2,048); without AMX it was measured for short rows only.
     """
-    if rate > 0 or width < _LONG or amx_attention.supports(width, width, head_width, dtype):
+    if not passes.trains_on_cpu(states):
+        return False
+    if rate > 0 or width < _LONG or amx_attention.supports(width, width, head_width, states.dtype):
         return True
-    return dtype != torch.float32 and not amx.is_available()
+    return states.dtype != torch.float32 and not amx.is_available()
 
 
 def attend_heads(

@@ -80,7 +80,7 @@ class QuestionMatching(nn.Module):
 def _match(
     embeddings: Float[Tensor, "B T H"], question: Bool[Tensor, "B S"], context: Bool[Tensor, "B T"]
 ) -> Float[Tensor, "B T S"]:
-    """How much each token of the context is each token of the question, from 0 to 1; 0 for all other tokens.
+    """How similar each token of the context is to each token of the question, from 0 to 1; 0 for all other tokens.
 
     The last token of a row is a separator, which would match those of the question.
     """

@@ -29,7 +29,7 @@ _PREDICTED_LOGIT = 30.0
 class CrfTagging(WordTagging):
     """One linear layer and a CRF over the words; a word is represented by its first token.
 
-    ``forward`` returns ``emissions`` (B, T, S) and, but in training, ``logits`` (B, T, C), which give nearly all
+    ``forward`` returns ``emissions`` (B, T, S) and, except in training, ``logits`` (B, T, C), which give nearly all
     probability to the tags of the best sequence, because a CRF has probabilities of sequences and not of single tags.
     Logits are 0 on tokens that do not begin a word.
     """
@@ -54,7 +54,7 @@ class CrfTagging(WordTagging):
         self.register_buffer("_continues", torch.tensor(follows), persistent=False)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
-        """``emissions`` (B, T, S), and ``logits`` (B, T, C) but in training."""
+        """``emissions`` (B, T, S), and ``logits`` (B, T, C) except in training."""
         emissions = self.classifier(states.apply_head(states.hidden_states)).float()
         if self.training:  # the best sequence takes a step per word, and the loss does not read it
             return {"emissions": emissions}

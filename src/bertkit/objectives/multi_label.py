@@ -1,6 +1,6 @@
 """Any number of labels per feature: a binary decision for each, from the pooled state.
 
-Letters: B examples, T tokens, H hidden width, C labels.
+Letters: E features, C labels.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bertkit.objectives._pooled import WeightedClassifier
 class MultiLabelClassification(WeightedClassifier):
     """Dropout and one linear layer on the pooled [CLS], a sigmoid for each label.
 
-    ``forward`` returns ``logits`` (B, C). Labels (B, C) are 1 if a label applies, 0 if not and IGNORE if unknown; each
+    ``forward`` returns ``logits`` (E, C). Labels (E, C) are 1 if a label applies, 0 if not and IGNORE if unknown; each
     known entry counts as one label. ``weights`` (C) multiply the loss of the entries that are 1. The head is that of
     Hugging Face's ``multi_label_classification``.
     """
@@ -23,7 +23,7 @@ class MultiLabelClassification(WeightedClassifier):
     label = "labels"
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """Binary cross-entropy, summed over rows and labels."""
+        """Binary cross-entropy, summed over features and labels."""
         labels = batch.labels[self.label]
         losses = F.binary_cross_entropy_with_logits(
             outputs["logits"].float(), labels.float(), pos_weight=self.weights, reduction="none"

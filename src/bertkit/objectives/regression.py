@@ -1,6 +1,6 @@
 """A number for each feature, from the pooled state.
 
-Letters: B examples, H hidden width.
+Letters: E features.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bertkit.objectives._pooled import PooledObjective
 class Regression(PooledObjective):
     """Dropout and one linear layer on the pooled [CLS], trained by squared error.
 
-    ``forward`` returns ``value`` (B,). Rows with the label IGNORE are not counted. google-research/bert has no
+    ``forward`` returns ``value`` (E,). Features with the label IGNORE are not counted. google-research/bert has no
     regression; this is how STS-B is commonly done with BERT.
     """
 
@@ -36,7 +36,7 @@ class Regression(PooledObjective):
         initialize(self)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
-        """``value`` (B,), in float32 whatever the precision: in bfloat16 numbers near 4 would be multiples of 1/64."""
+        """``value`` (E,), in float32 whatever the precision: in bfloat16 numbers near 4 would be multiples of 1/64."""
         vectors = self.pool_features(states, batch)
         with torch.autocast(vectors.device.type, enabled=False):
             return {"value": self.regressor(vectors.float()).squeeze(-1)}

@@ -1,6 +1,6 @@
 """One of several classes for each feature, from the pooled state.
 
-Letters: B examples, T tokens, H hidden width, C classes.
+Letters: E features, C classes.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from bertkit.objectives._pooled import WeightedClassifier
 class SequenceClassification(WeightedClassifier):
     """Dropout and one linear layer on the pooled [CLS] (google-research/bert ``run_classifier.py``).
 
-    ``forward`` returns ``logits`` (B, C). Rows with the label IGNORE are not counted. ``weights`` (C) multiply the loss
-    of the rows of each class.
+    ``forward`` returns ``logits`` (E, C). Features with the label IGNORE are not counted. ``weights`` (C) multiply the
+    loss of the features of each class.
     """
 
     label = "class"

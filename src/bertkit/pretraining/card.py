@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from bertkit.contracts import PretrainingObjective
-from bertkit.data.shards import read_manifest
 from bertkit.encoder_types.architectures import spec_of_config
+from bertkit.pretraining.data import name_corpus
 from bertkit.pretraining.defaults import default_pretraining_task
 from bertkit.pretraining.record import PretrainRun
 from bertkit.report.card import Card, base_name, changed_settings, command_of, source_row, write_run_card
@@ -77,11 +76,8 @@ def _describe_mixture(run: PretrainRun) -> str:
     """The share of the rows from each corpus, if there are several."""
     if not run.mix:
         return ""
-    return ", on rows of which " + " and ".join(f"{share:.1%} are from {_name(each)}" for each, share in run.corpora)
-
-
-def _name(folder: Path) -> str:
-    return folder.resolve().name
+    parts = " and ".join(f"{share:.1%} are from {name_corpus(folder)}" for folder, share in run.corpora)
+    return f", on rows of which {parts}"
 
 
 def _describe_origin(run: PretrainRun, record: Mapping[str, Any]) -> str:
@@ -90,16 +86,3 @@ def _describe_origin(run: PretrainRun, record: Mapping[str, Any]) -> str:
         return ""
     head = f"; the first {run.head_share:.0%} of the steps trained a new head alone" if run.head_share else ""
     return f", from the weights of {base_name(run.from_model)} (SHA-256 {record['from_model']['sha256']}){head}"
-
-
-def data_fingerprints(run: PretrainRun) -> list[dict[str, str | int]]:
-    """Size and SHA-256 of the text files that the shards were made from.
-
-    In a mixture the name of the folder is part of the name of the file.
-    """
-    found: list[dict[str, str | int]] = []
-    for folder, _ in run.corpora:
-        prefix = f"{_name(folder)}/" if run.mix else ""
-        for each in read_manifest(folder).sources:
-            found.append({"file": prefix + Path(each.file).name, "bytes": each.bytes, "sha256": each.sha256})
-    return found

@@ -34,7 +34,8 @@ def read_cost(run: Path, *, until: int | None = None) -> PretrainingCost:
     ends = [0, *(record["step"] for record in steps)]
     of_all = flop = 0.0
     for record, (begin, end) in zip(steps, itertools.pairwise(ends), strict=True):
-        of_step = record["flops_per_second"] * record["tokens"] / record["tokens_per_second"]
+        # Earlier versions logged speeds alone.
+        of_step = record.get("flops") or record["flops_per_second"] * record["tokens"] / record["tokens_per_second"]
         of_all += of_step * (end - begin)
         flop += of_step * (end - begin if until is None else max(0, min(end, until) - begin))
     share = flop / of_all

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bertkit.contracts import SubwordTokenizer
 from bertkit.data.mixture import Mixture, check_same_tokenizer
-from bertkit.data.shards import Corpus
+from bertkit.data.shards import Corpus, read_manifest
 from bertkit.errors import usage_error
 from bertkit.pretraining.record import PretrainRun
 
@@ -48,3 +48,21 @@ def _open_second(folder: Path, train: Corpus) -> Mixture:
     if corpus.num_documents < LEAST_DOCUMENTS:
         raise usage_error(f"{folder} has no held-out text to evaluate on: prepare it with a larger --heldout.")
     return Mixture((corpus,))
+
+
+def name_corpus(folder: Path) -> str:
+    """The name of a DATA folder, without the folders that it is in."""
+    return folder.resolve().name
+
+
+def data_fingerprints(run: PretrainRun) -> list[dict[str, str | int]]:
+    """Size and SHA-256 of the text files that the shards were made from.
+
+    In a mixture the name of the folder is part of the name of the file.
+    """
+    found: list[dict[str, str | int]] = []
+    for folder, _ in run.corpora:
+        prefix = f"{name_corpus(folder)}/" if run.mix else ""
+        for each in read_manifest(folder).sources:
+            found.append({"file": prefix + Path(each.file).name, "bytes": each.bytes, "sha256": each.sha256})
+    return found

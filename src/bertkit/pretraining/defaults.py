@@ -8,8 +8,9 @@ from typing import Literal
 
 from bertkit.config import Setting, apply
 from bertkit.contracts import EncoderConfig
-from bertkit.encoder_types import Transformer, context_of
 from bertkit.encoder_types.architectures import find_pretraining_defaults, spec_of_config
+from bertkit.encoder_types.settings import context_of
+from bertkit.encoder_types.transformer import Transformer
 from bertkit.errors import BertkitError
 from bertkit.task_types.pretraining import PretrainingTask, find_objective
 
@@ -73,19 +74,21 @@ def profile_settings(profile: Profile, encoder: EncoderConfig) -> dict[str, obje
     defaults = find_pretraining_defaults(encoder)
     if profile == "paper":
         return dict(defaults.paper)
-    width = getattr(encoder, "hidden_size", 0)
-    settings: dict[str, object] = {"encoder.attention_dropout": 0.0, **_positions(encoder)}
+    settings: dict[str, object] = {"encoder.attention_dropout": 0.0}
     if context_of(encoder) == "bidirectional":
         settings["task.masking.rate"] = 0.3
-    if is_quick := _suits_quick_training(encoder):
-        settings |= quick_training_settings(encoder, lr=_LEARNING_RATES.get(width, 1e-3), decay="linear")
-        settings |= {"batch_size": 64, "seq_length": 32, "long_seq_length": 128, "long_share": 0.3}
-    if _is_bidirectional_transformer(encoder):
+    if is_bidirectional := _is_bidirectional_transformer(encoder):
         settings |= initial_weights_settings(encoder)
         if others := tuple(name for name in defaults.objectives if name != "nsp"):
             settings["task.objectives"] = others
-        if is_quick:
-            settings |= _QUICK_LEARNING
+    else:
+        settings |= _sinusoidal_positions(encoder)
+    if _suits_quick_training(encoder):
+        lr = _LEARNING_RATES.get(getattr(encoder, "hidden_size", 0), 1e-3)
+        if is_bidirectional:
+            settings |= {**quick_training_settings(encoder, lr=lr, warmup=0.03, decay="late"), **_QUICK_BIDIRECTIONAL}
+        else:
+            settings |= {**quick_training_settings(encoder, lr=lr, decay="linear"), **_QUICK_OTHERS}
     return {
         path: value for path, value in settings.items() if path not in defaults.not_fast and _has_field(encoder, path)
     }
@@ -103,36 +106,43 @@ def advise_profile(encoder: EncoderConfig, *, steps: int | None) -> str | None:
     return "these are the settings of BERT's paper, for a million steps; --profile fast learns much more in hours"
 
 
-def quick_training_settings(encoder: EncoderConfig, *, lr: float, decay: str) -> dict[str, object]:
-    """Settings of networks that train for minutes or hours: a high learning rate, no dropout, sinusoidal positions.
+def quick_training_settings(
+    encoder: EncoderConfig, *, lr: float, decay: str, warmup: float = 0.05
+) -> dict[str, object]:
+    """Settings of networks that train for minutes or hours: a high learning rate and no dropout.
 
-    ``lr`` is the peak learning rate and ``decay`` the kind of its schedule.
+    ``lr`` is the peak learning rate, ``decay`` the kind of its schedule, and ``warmup`` a share of it.
     """
     width = getattr(encoder, "hidden_size", 0)
     settings: dict[str, object] = {
         "optimizer.lr": lr,
         "optimizer.bias_correction": True,
-        "schedule.warmup": 0.05,
+        "schedule.warmup": warmup,
         "schedule.decay": decay,
         "encoder.dropout": 0.0,
         "encoder.attention_dropout": 0.0,
         "encoder.initializer_range": round(initializer_range(width), 4) if width else 0.02,
-        **_positions(encoder),
     }
     return {path: value for path, value in settings.items() if _has_field(encoder, path)}
 
 
-_QUICK_LEARNING: Mapping[str, object] = {
+_LONG_ROWS: Mapping[str, object] = {"long_seq_length": 128, "long_share": 0.3}
+
+_QUICK_OTHERS: Mapping[str, object] = {"batch_size": 64, "seq_length": 32, **_LONG_ROWS}
+
+_QUICK_BIDIRECTIONAL: Mapping[str, object] = {
+    "batch_size": 64,
+    "long_batch_size": 32,
+    "seq_length": 64,
+    **_LONG_ROWS,
     "optimizer.kind": "muon",
     "optimizer.muon_lr": 0.008,
-    "schedule.warmup": 0.03,
-    "schedule.decay": "late",
     "schedule.decay_share": 0.6,
     "task.masking.whole_word": True,
-    "seq_length": 64,
-    "long_batch_size": 32,
 }
-"""BERT-mini, 8,000 subwords, 90 s of one core: the loss of hidden words is 5.82 to 5.86 with these settings and Muon at
+"""For Transformers that attend in both directions.
+
+BERT-mini, 8,000 subwords, 90 s of one core: the loss of hidden words is 5.82 to 5.86 with these settings and Muon at
 0.02, 5.96 with AdamW at twice the learning rate in its place, and 6.19 with AdamW, single tokens masked and rows of 32.
 Muon at 0.008 is better from 200 steps on: 1.905 bits per character instead of 1.956 after 1,100 (docs/decisions.md)."""
 
@@ -140,13 +150,16 @@ Muon at 0.008 is better from 200 steps on: 1.905 bits per character instead of 1
 def initial_weights_settings(encoder: EncoderConfig) -> dict[str, object]:
     """Initial weights from the corpus, where they fit: a Transformer then learns from the first step on.
 
+    Where no heads that look at neighbouring tokens fit, positions are sinusoidal.
+
     BERT-mini, 79 M tokens of Wikipedia and books: the held-out perplexity after 300 steps of 2,048 tokens is 190 with
     them and 1,221 without.
     """
     if not _is_transformer(encoder):
         return {}
-    heads = {"encoder.position_init": "neighbour_heads"} if fits_neighbour_heads(encoder) else {}
-    return {"token_init": "cooccurrence", **heads}
+    fits = fits_neighbour_heads(encoder)
+    positions = {"encoder.position_init": "neighbour_heads"} if fits else _sinusoidal_positions(encoder)
+    return {"token_init": "cooccurrence", **positions}
 
 
 def _is_bidirectional_transformer(encoder: EncoderConfig) -> bool:
@@ -168,7 +181,7 @@ def fits_neighbour_heads(encoder: EncoderConfig) -> bool:
     return _accepts(encoder, "neighbour_heads")
 
 
-def _positions(encoder: EncoderConfig) -> dict[str, object]:
+def _sinusoidal_positions(encoder: EncoderConfig) -> dict[str, object]:
     """Sinusoidal positions, for an encoder that learns them."""
     return {"encoder.position_init": "sinusoidal"} if _accepts(encoder, "sinusoidal") else {}
 

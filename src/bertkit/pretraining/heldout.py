@@ -78,6 +78,7 @@ def _measure(job: PretrainingJob, phase: Phase, source: Source, report: Callable
         batch_size=phase.plan.micro_batch_size or phase.plan.batch_size,
         precision=phase.plan.precision,
         limit=job.run.evaluation_examples,
+        group=job.group,
         report=report,
     )
     if "nsp_random" in measured:

@@ -22,7 +22,8 @@ from bertkit.contracts import Encoder, EncoderConfig
 from bertkit.data.cooccurrence import count_cooccurrences, embed_tokens
 from bertkit.data.mixture import Mixture
 from bertkit.data.shards import Corpus
-from bertkit.encoder_types import Transformer, name_architecture
+from bertkit.encoder_types.architectures import name_architecture
+from bertkit.encoder_types.transformer import Transformer
 from bertkit.errors import BertkitError, usage_error
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 import torch
 
 from bertkit.checkpoint.huggingface import tensors_to_hf
-from bertkit.contracts import Encoder, LayerStack, Stateful, SubwordTokenizer
-from bertkit.data.batches import OrderedSource
+from bertkit.contracts import Encoder, LayerStack, OrderedSource, Stateful, SubwordTokenizer
 from bertkit.data.cooccurrence import LEAST_TOKENS
 from bertkit.data.mixture import Mixture
-from bertkit.encoder_types import context_of
 from bertkit.encoder_types.architectures import spec_of_config
+from bertkit.encoder_types.settings import context_of
 from bertkit.errors import count_of, usage_error
 from bertkit.machine.device import default_device
 from bertkit.machine.energy import EnergyMeter

@@ -104,6 +104,7 @@ def _record(step: Step, mfu: float | None, seq_length: int) -> dict[str, object]
         "grad_norm": step.grad_norm,
         "tokens": step.tokens,
         "tokens_per_second": round(step.tokens / step.seconds, 1),
+        "flops": step.flops,
         "flops_per_second": round(step.flops / step.seconds),
         "mfu": None if mfu is None else round(mfu, 4),
         "skipped": step.skipped,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from bertkit.encoder_types import Transformer
 from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.encoder_types.building import without_weights
+from bertkit.encoder_types.transformer import Transformer
 from bertkit.errors import usage_error
 from bertkit.machine.device import default_device
 from bertkit.machine.memory import total_memory

@@ -10,7 +10,8 @@ from typing import Literal
 
 from bertkit import config
 from bertkit.contracts import EncoderConfig
-from bertkit.encoder_types import context_of, find_architecture, name_architecture
+from bertkit.encoder_types.architectures import find_architecture, name_architecture
+from bertkit.encoder_types.settings import context_of
 from bertkit.errors import data_error, usage_error
 from bertkit.lookup import names_from_a_file
 from bertkit.machine.precision import Precision
@@ -50,7 +51,8 @@ class PretrainRun:
 
     With ``long_seq_length`` the last ``long_share`` of the steps use longer rows: the paper's 128, then 512. The paper
     does not say whether the optimizer and its schedule ``continue`` there; with ``restart`` both start again.
-    ``long_batch_size``, ``long_lr`` and ``long_warmup`` default to the values of the short rows.
+    ``long_batch_size``, ``long_lr`` and ``long_warmup`` default to the values of the short rows; ``long_lr`` changes
+    ``optimizer.muon_lr`` by the same factor as ``optimizer.lr``.
 
     ``loader_workers`` threads prepare the batches of the next steps; with 0 each step prepares its own. None means 1 on
     a GPU and 0 on a CPU. ``token_init`` says where the token embeddings start: at random values, or at vectors computed
@@ -59,8 +61,9 @@ class PretrainRun:
 
     With ``from_model`` the weights start from those of a model folder, and ``encoder`` is its configuration. A head
     that the model lacks is trained alone, with the encoder frozen, for the first ``head_share`` of the steps, under a
-    schedule of its own with a peak of ``head_lr``. ``also_evaluate`` is a second prepared folder, whose held-out rows
-    are evaluated together with those of ``data``.
+    schedule of its own with ``head_lr`` in place of ``optimizer.lr``; what Muon trains has ``optimizer.muon_lr`` as its
+    peak there too. ``also_evaluate`` is a second prepared folder, whose held-out rows are evaluated together with those
+    of ``data``.
 
     ``mix`` names more prepared folders, and the share of the rows that is taken from each; the rest is from ``data``.
     """

@@ -10,6 +10,7 @@ from bertkit import config
 from bertkit.data.shards import read_manifest
 from bertkit.errors import data_error, usage_error
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json, pretraining_to_json
+from bertkit.runs import differing_settings
 
 CHANGEABLE = (
     "gradient_checkpointing",
@@ -45,7 +46,7 @@ def check_unchanged(run: PretrainRun, recorded: Mapping[str, Any]) -> None:
     """Raise an error that names what has changed since ``recorded``: settings that may not change, or the corpus."""
     before = pretraining_from_json(recorded["run"])
     old, new = _fixed_settings(before), _fixed_settings(run)
-    differing = [f"{path} {old.get(path)}, not {new.get(path)}" for path in old | new if old.get(path) != new.get(path)]
+    differing = [f"{path} {old.get(path)}, not {new.get(path)}" for path in differing_settings(old, new)]
     if differing:
         raise usage_error(
             f"{run.output} was begun with {'; '.join(differing)}. A resume may change only {', '.join(CHANGEABLE)}. "

@@ -18,8 +18,8 @@ from bertkit.errors import usage_error
 from bertkit.machine.device import default_device, device_record
 from bertkit.machine.interrupts import Interrupts
 from bertkit.machine.precision import MEASURED, choose_precision, reason_for_record
-from bertkit.pretraining.card import data_fingerprints, write_pretraining_card
-from bertkit.pretraining.data import PretrainingData
+from bertkit.pretraining.card import write_pretraining_card
+from bertkit.pretraining.data import PretrainingData, data_fingerprints
 from bertkit.pretraining.from_model import check_same_model, model_fingerprint
 from bertkit.pretraining.heldout import read_last_evaluation
 from bertkit.pretraining.job import PretrainingJob, build_job, check_division, check_encoder, starts_from_counts
@@ -89,9 +89,11 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
 def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> PretrainResult:
     """Continue an interrupted pre-training from its newest valid checkpoint, with any number of processes.
 
-    With the same number of processes the result is the same bit for bit, except that of ELMo in several processes,
-    whose recurrent states begin at zero again. ``settings`` may change how often the run logs, evaluates or saves;
-    changes of other settings, and other data, are errors.
+    On a CPU, with ``steps`` and the same number of processes, the result is the same bit for bit (not ELMo's in several
+    processes, whose recurrent states begin at zero again); with ``minutes`` it depends on the speed.
+
+    ``settings`` may change how often the run logs, evaluates or saves; changes of other settings, and other data, are
+    errors.
     """
     record = read_begun(path)
     with _open_run(path, progress) as (group, folder, progress):

@@ -104,6 +104,7 @@ def huggingface_steps(training: TrainingSet, precision: Precision) -> Iterator[i
     model = transformers.AutoModelForSequenceClassification.from_pretrained(
         training.folder, num_labels=len(training.task.labels), dtype=torch.float32
     ).train()
+    has_segments = getattr(model.config, "type_vocab_size", 1) > 1  # RoBERTa's table has one row
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=_OPTIMIZER.lr, eps=_OPTIMIZER.eps, weight_decay=_OPTIMIZER.weight_decay, fused=True
     )
@@ -113,8 +114,10 @@ def huggingface_steps(training: TrainingSet, precision: Precision) -> Iterator[i
             indices = batch_indices(source, training.batch_size, seed=0, epoch=epoch, step=step)
             batch = source.batch(epoch, indices)
             inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask.long()}
+            if has_segments:
+                inputs["token_type_ids"] = batch.segment_ids
             with autocast(torch.device("cpu"), precision):
-                loss = model(**inputs, token_type_ids=batch.segment_ids, labels=batch.labels["class"]).loss
+                loss = model(**inputs, labels=batch.labels["class"]).loss
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()

@@ -16,8 +16,17 @@ from numpy.typing import NDArray
 
 from bertkit.machine.processor import processor_name
 from bertkit.options.speed import InferencePeer
+from bertkit.results import Result
 from bertkit.speed.inference_systems import Embed, EmbedMaker, own_systems, peer_systems
-from bertkit.speed.rounds import add_peers, choose_clock, choose_formats, clock_name, in_processes
+from bertkit.speed.rounds import (
+    SystemSpeed,
+    add_peers,
+    choose_clock,
+    choose_formats,
+    clock_name,
+    compare_rounds,
+    in_processes,
+)
 
 _LONGEST_JOIN = 16
 _SINGLE_TEXTS = 30
@@ -25,20 +34,24 @@ _SINGLE_TEXTS = 30
 
 @dataclass(frozen=True, slots=True)
 class VectorSpeed:
-    """The speed of one system: texts per second in batches, the time of one text alone, and its smallest cosine.
+    """The median speed of one system: texts per second in batches, and the time of one text alone.
 
-    The cosine is that to bertkit's vectors in float32.
+    The factors ``..._bertkit_is_faster`` are medians over the rounds, as in ``SystemSpeed``; systems in int8 are
+    compared with bertkit in int8, others with the fastest of bertkit's others. ``cosine`` is the smallest to bertkit's
+    vectors in float32.
     """
 
     system: str
     texts_per_second: float
+    texts_bertkit_is_faster: float
     long_texts_per_second: float
+    long_texts_bertkit_is_faster: float
     one_text_ms: float
     cosine: float
 
 
-@dataclass(frozen=True, slots=True)
-class InferenceSpeed:
+@dataclass(frozen=True, slots=True, repr=False)
+class InferenceSpeed(Result):
     """The result of ``bench inference``; ``left_out`` is that of ``SpeedComparison``."""
 
     processor: str
@@ -137,7 +150,7 @@ def measure(
     rounds: int,
     say: Callable[[str], None],
 ) -> list[VectorSpeed]:
-    """All systems in turn, so that other jobs slow them equally: the best round of batches, the median of single texts.
+    """All systems in turn, so that other jobs slow them equally: the medians of all rounds.
 
     One more round comes first and is not counted. The vectors of the first system are the exact ones.
     """
@@ -147,13 +160,25 @@ def measure(
         for name, time_round in timers.items():
             times[name].append(time_round(number))
     exact = next(iter(times.values()))[-1].vectors
+    counted = {name: each[1:] for name, each in times.items()}
+    short = _compare({name: [len(texts) / each.texts for each in measured] for name, measured in counted.items()})
+    joined = _compare({name: [len(long) / each.long_texts for each in measured] for name, measured in counted.items()})
     return [
         VectorSpeed(
             system=name,
-            texts_per_second=round(len(texts) / min(each.texts for each in counted), 1),
-            long_texts_per_second=round(len(long) / min(each.long_texts for each in counted), 1),
-            one_text_ms=round(1000 * statistics.median(each for round_ in counted for each in round_.single), 2),
-            cosine=round(float((counted[-1].vectors * exact).sum(axis=1).min()), 6),
+            texts_per_second=short[name].per_second,
+            texts_bertkit_is_faster=short[name].bertkit_is_faster,
+            long_texts_per_second=joined[name].per_second,
+            long_texts_bertkit_is_faster=joined[name].bertkit_is_faster,
+            one_text_ms=round(1000 * statistics.median(each for round_ in measured for each in round_.single), 2),
+            cosine=round(float((measured[-1].vectors * exact).sum(axis=1).min()), 6),
         )
-        for name, (_, *counted) in times.items()
+        for name, measured in counted.items()
     ]
+
+
+def _compare(speeds: Mapping[str, Sequence[float]]) -> dict[str, SystemSpeed]:
+    """The systems by name: int8, whose vectors are less exact, is compared with int8 only."""
+    rounded = {name: each for name, each in speeds.items() if "int8" in name}
+    others = {name: each for name, each in speeds.items() if name not in rounded}
+    return {each.system: each for group in (others, rounded) if group for each in compare_rounds(group)}

@@ -1,25 +1,26 @@
-"""The speed of a pre-training step (forward, backward, AdamW), beside that of Hugging Face.
+"""The speed of a pre-training step (forward, backward, clipping, AdamW), beside that of Hugging Face.
 
-Dropout is on, 15 % of the tokens are masked, and both systems learn MLM and NSP from the same batch with the same
-optimizer. One more system computes a single large product in the fastest format: the GFLOP/s that the processor can
-reach.
+bertkit's steps are those of ``bertkit pretrain``. Dropout is on, 15 % of the tokens are masked, and both systems learn
+MLM and NSP from the same batch, which is made once, with the same optimizer. One more system computes a single large
+product in the fastest format: the GFLOP/s that the processor can reach.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bertkit.batch import Batch
 from bertkit.contracts import Objective
 from bertkit.encoder_types.building import without_weights
 from bertkit.encoders.bert import Bert, BertConfig, size
-from bertkit.machine.memory import disable_malloc_trim
 from bertkit.machine.precision import Precision, autocast
 from bertkit.model import Model
 from bertkit.objective_settings import Masking
@@ -40,7 +41,9 @@ from bertkit.speed.rounds import (
     fastest_of,
     time_steps,
 )
+from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.flops import count_flops
+from bertkit.training.optimizer import OptimizerConfig, build_optimizer
 
 VOCABULARY = 30522
 CLS, SEP, MASK = 101, 102, 103
@@ -49,6 +52,8 @@ LARGE_PRODUCT = (4096, 768, 3072)
 
 _PRODUCT = "one large product"
 _FEWEST_POSITIONS = 512
+_OPTIMIZER = OptimizerConfig(lr=1e-4, bias_correction=True)
+_ENDLESS = 1_000_000_000
 
 Step = Callable[[], float]
 """A training step; returns its loss."""
@@ -90,16 +95,21 @@ def peer_systems(
 
 
 def own_steps(options: BenchPretrainOptions, precision: Precision) -> Iterator[int]:
-    """bertkit's steps, each with its number of tokens."""
-    disable_malloc_trim()
-    batch = make_batch(options.batch_size, options.seq_length)
-    yield from _repeat(make_step(*build_own(options, batch), precision), batch)
+    """The steps of ``bertkit pretrain``, each with its number of tokens."""
+    model = build_model(options)
+    source = OneBatch(make_batch(options.batch_size, options.seq_length))
+    plan = Plan(total_steps=_ENDLESS, batch_size=options.batch_size, optimizer=_OPTIMIZER, precision=precision)
+    for step in fit(TrainingState(model, build_optimizer(model, _OPTIMIZER)), source, plan):
+        yield step.tokens
 
 
 def huggingface_steps(options: BenchPretrainOptions, precision: Precision) -> Iterator[int]:
-    """Hugging Face's steps, each with its number of tokens."""
+    """The steps of a plain loop around Hugging Face's model, each with its number of tokens."""
     batch = make_batch(options.batch_size, options.seq_length)
-    yield from _repeat(make_step(*build_huggingface(options, batch), precision), batch)
+    step = make_step(*build_huggingface(options, batch), precision)
+    while True:
+        step()
+        yield batch.num_tokens
 
 
 def product_steps(precision: Precision) -> Iterator[int]:
@@ -112,10 +122,18 @@ def product_steps(precision: Precision) -> Iterator[int]:
         yield 2 * math.prod(LARGE_PRODUCT)
 
 
-def _repeat(step: Step, batch: Batch) -> Iterator[int]:
-    while True:
-        step()
-        yield batch.input_ids.numel()
+@dataclass(frozen=True, slots=True, eq=False)
+class OneBatch:
+    """A source of batches that are all ``only``: the time of a step is that of training."""
+
+    only: Batch
+
+    def __len__(self) -> int:
+        return len(self.only)
+
+    def batch(self, epoch: int, indices: NDArray[np.int64]) -> Batch:
+        """The batch, whatever its rows are."""
+        return self.only
 
 
 def make_batch(rows: int, tokens: int) -> Batch:
@@ -135,13 +153,16 @@ def make_batch(rows: int, tokens: int) -> Batch:
 
 
 def make_step(model: nn.Module, find_loss: FindLoss, precision: Precision, device: str = "cpu") -> Step:
-    """A complete step as a function; every system gets the same optimizer and the same autocast."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    """A step of a plain loop around ``model``, with clipping and fused AdamW."""
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=_OPTIMIZER.lr, eps=_OPTIMIZER.eps, weight_decay=_OPTIMIZER.weight_decay, fused=True
+    )
 
     def step() -> float:
         with autocast(torch.device(device), precision):
             loss = find_loss()
         torch.autograd.backward(loss)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), _OPTIMIZER.clip_norm)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         return loss.item()
@@ -152,19 +173,8 @@ def make_step(model: nn.Module, find_loss: FindLoss, precision: Precision, devic
 def count_work(options: BenchPretrainOptions, batch: Batch) -> int:
     """The necessary floating-point operations of a step."""
     with without_weights():
-        model = _build_model(options)
+        model = build_model(options)
     return count_flops(model, batch)
-
-
-def build_own(options: BenchPretrainOptions, batch: Batch) -> tuple[Model, FindLoss]:
-    """bertkit's model on the device of the batch, and its loss."""
-    model = _build_model(options).train().to(batch.input_ids.device)
-
-    def find_loss() -> Tensor:
-        terms = model.loss(model(batch), batch)
-        return torch.stack([term.sum / term.count for term in terms.values()]).sum()
-
-    return model, find_loss
 
 
 def build_huggingface(options: BenchPretrainOptions, batch: Batch) -> tuple[nn.Module, FindLoss]:
@@ -196,8 +206,8 @@ def build_huggingface(options: BenchPretrainOptions, batch: Batch) -> tuple[nn.M
     return model, find_loss
 
 
-def _build_model(options: BenchPretrainOptions) -> Model:
-    """A BERT with the heads of MLM and NSP."""
+def build_model(options: BenchPretrainOptions) -> Model:
+    """bertkit's model: a BERT with the heads of MLM and NSP."""
     encoder = Bert(_config(options))
     heads: dict[str, Objective] = {
         "mlm": MaskedLanguageModel(encoder.embeddings.word),

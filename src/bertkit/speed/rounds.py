@@ -15,6 +15,7 @@ import torch
 from bertkit.errors import BertkitError
 from bertkit.machine.precision import Precision, measure_bfloat16_speedup, measure_matmul_speed
 from bertkit.machine.processor import processor_name
+from bertkit.results import Result
 from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError
 
 OWN = "bertkit"
@@ -27,7 +28,7 @@ EXTRA = "bench"
 """The extra that installs the other libraries."""
 
 Argument = TypeVar("Argument")
-Result = TypeVar("Result")
+Outcome = TypeVar("Outcome")
 System = TypeVar("System")
 Peer = TypeVar("Peer", bound=str)
 
@@ -48,8 +49,8 @@ class SystemSpeed:
     bertkit_is_faster: float
 
 
-@dataclass(frozen=True, slots=True)
-class SpeedComparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class SpeedComparison(Result):
     """The speeds of several systems in ``unit`` per second; ``left_out`` has the reason for each peer that did not
     run, and for bfloat16 where the processor has to emulate it.
 
@@ -145,8 +146,8 @@ def clock_name() -> str:
 
 @contextmanager
 def in_processes(
-    systems: Mapping[str, Callable[[Argument], Result]],
-) -> Iterator[dict[str, Callable[[Argument], Result]]]:
+    systems: Mapping[str, Callable[[Argument], Outcome]],
+) -> Iterator[dict[str, Callable[[Argument], Outcome]]]:
     """The same functions by name, each called in a process of its own with as many threads as this one has.
 
     In one process the threads of one library slow another one, and bertkit changes how the C library keeps memory.
@@ -159,7 +160,7 @@ def in_processes(
         }
 
 
-def _call(name: str, worker: SubprocessWorker[Argument, Result], argument: Argument) -> Result:
+def _call(name: str, worker: SubprocessWorker[Argument, Outcome], argument: Argument) -> Outcome:
     try:
         return worker.call(argument)
     except WorkerDiedError as error:
@@ -189,23 +190,29 @@ def compare(
     notes: tuple[str, ...] = (),
 ) -> SpeedComparison:
     """The medians of ``speeds``, by system and round, and their ratios to bertkit's system with the highest median."""
-    medians = {name: statistics.median(each) for name, each in speeds.items()}
-    fastest = speeds[max((name for name in speeds if name.startswith(OWN)), key=lambda name: medians[name])]
+    systems = compare_rounds(speeds)
     return SpeedComparison(
         processor=processor_name(),
         threads=torch.get_num_threads(),
         clock=clock,
         work=work,
         unit=unit,
-        rounds=len(fastest),
-        systems=tuple(
-            SystemSpeed(
-                system=name,
-                per_second=round(medians[name], 2),
-                bertkit_is_faster=round(statistics.median(a / b for a, b in zip(fastest, each, strict=True)), 3),
-            )
-            for name, each in speeds.items()
-        ),
+        rounds=len(next(iter(speeds.values()))),
+        systems=systems,
         left_out=left_out,
         notes=notes,
+    )
+
+
+def compare_rounds(speeds: Mapping[str, Sequence[float]]) -> tuple[SystemSpeed, ...]:
+    """The systems of ``compare``, in the order of ``speeds``."""
+    medians = {name: statistics.median(each) for name, each in speeds.items()}
+    fastest = speeds[max((name for name in speeds if name.startswith(OWN)), key=lambda name: medians[name])]
+    return tuple(
+        SystemSpeed(
+            system=name,
+            per_second=round(medians[name], 2),
+            bertkit_is_faster=round(statistics.median(a / b for a, b in zip(fastest, each, strict=True)), 3),
+        )
+        for name, each in speeds.items()
     )

@@ -179,6 +179,16 @@ def _check_environment(size: int) -> None:
         raise usage_error(f"the environment has RANK={rank()} and WORLD_SIZE={size}; ranks are counted from 0.")
 
 
+def _choose_gpu(gpus: int) -> int:
+    """The number of the GPU of this process: every process on a machine has its own."""
+    number = _read_number("LOCAL_RANK", 0, Range(0, _MOST_PROCESSES - 1))
+    if number >= gpus:
+        raise usage_error(
+            f"torchrun started more processes on this machine than it has GPUs ({gpus}): lower --nproc-per-node."
+        )
+    return number
+
+
 @contextmanager
 def join_process_group() -> Iterator[ProcessGroup]:
     """The group that torchrun describes in the environment; all processes wait for each other at the end.
@@ -192,7 +202,7 @@ def join_process_group() -> Iterator[ProcessGroup]:
         return
     on_gpu = default_device().type == "cuda"
     if on_gpu:
-        torch.cuda.set_device(_read_number("LOCAL_RANK", 0, Range(0, torch.cuda.device_count() - 1)))
+        torch.cuda.set_device(_choose_gpu(torch.cuda.device_count()))
     try:
         store, number, _ = _connect_store()
         # Every group has its own prefix: the store still has the addresses of earlier groups, which no longer answer.

@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from bertkit.contracts import BatchSource, Stateful
-from bertkit.data.batches import OrderedSource
+from bertkit.contracts import BatchSource, OrderedSource, Stateful
 from bertkit.machine.precision import Precision, autocast
 from bertkit.model import Model
+from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup
 
 
 @contextmanager
@@ -41,6 +41,7 @@ def evaluate_losses(
     batch_size: int,
     precision: Precision,
     limit: int | None = None,
+    group: ProcessGroup = SINGLE_PROCESS,
     report: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, float]:
     """The mean of every loss term and metric over ``limit`` examples of epoch 0, with dropout off.
@@ -48,23 +49,34 @@ def evaluate_losses(
     They are spread evenly over the source, whose rows are in the order of the corpus: the first ones would be those of
     the first documents. If the source fixes the order of its batches (ELMo's streams), the fewest batches with
     ``limit`` examples are read.
+
+    The processes of ``group`` call this together and divide the batches among themselves, except those of a source with
+    an order of its own, whose rows continue each other. So an objective that compares the examples of a batch compares
+    the same ones, however many processes there are.
+
     ``report(done, total)`` is called after every batch. The model's mode and the encoder's recurrent state are restored
     afterwards.
     """
+    if isinstance(source, OrderedSource):
+        group = SINGLE_PROCESS
     device = next(model.parameters()).device
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
     with evaluation_mode(model), _fresh_state(model.encoder), torch.inference_mode(), autocast(device, precision):
         batches = _list_batches(source, batch_size, min(len(source), limit or len(source)))
-        for number, indices in enumerate(batches, start=1):
-            batch = source.batch(0, indices).to(device)
+        for first in range(0, len(batches), group.size):
+            number = first + group.rank
+            # Processes with sharded weights make equally many passes: one without a batch reads some, and counts none.
+            is_counted = number < len(batches)
+            batch = source.batch(0, batches[number if is_counted else 0]).to(device)
             outputs = model(batch)
             for name, term in {**model.loss(outputs, batch), **model.metrics(outputs, batch)}.items():
-                sums[name] = sums.get(name, 0.0) + float(term.sum)
-                counts[name] = counts.get(name, 0) + term.count
-            report(number, len(batches))
+                sums[name] = sums.get(name, 0.0) + (float(term.sum) if is_counted else 0.0)
+                counts[name] = counts.get(name, 0) + (term.count if is_counted else 0)
+            report(min(first + group.size, len(batches)), len(batches))
             del outputs  # frees the logits before those of the next batch are allocated
-    return {name: total / max(1, counts[name]) for name, total in sums.items()}
+    totals, numbers = group.all_reduce_sum(list(sums.values())), group.all_reduce_sum(list(counts.values()))
+    return {name: total / max(1, number) for name, total, number in zip(sums, totals, numbers, strict=True)}
 
 
 def spread_rows(total: int, count: int) -> NDArray[np.int64]:

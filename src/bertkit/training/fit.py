@@ -44,8 +44,8 @@ class Plan:
 
     ``batch_size`` counts examples over all processes. Each process splits its part into micro-batches of
     ``micro_batch_size`` (None: no split). The schedule starts at step ``schedule_from`` and ends ``total_steps`` later.
-    With ``total_seconds`` instead, all of these are seconds since the beginning, evaluations and checkpoints included,
-    and learning rate, masking and the end depend on them.
+    With ``total_seconds`` instead, ``schedule_from`` and the length of the schedule are seconds since the beginning,
+    evaluations and checkpoints included: learning rate, masking and the end depend on the time.
 
     ``loader_workers`` threads prepare the batches of the next steps. Their number changes no result of a run with
     ``total_steps``; in a timed run the masking of a batch is that of the time when it was made. None means 1 for a GPU
@@ -85,8 +85,8 @@ class Step:
 
     ``losses`` are means over all labels of the step, by the name of the loss term, and ``loss`` is their weighted sum,
     which is minimised; ``tokens`` are real tokens without padding; ``flops`` are the necessary floating-point
-    operations (see ``flops.py``), 0 if they are not counted; ``seconds`` is the time since the step before. A
-    ``skipped`` step changed no weight.
+    operations (see ``flops.py``), 0 if they are not counted; ``seconds`` is the time of the step itself, with the
+    making of its batch, without the caller's work between steps. A ``skipped`` step changed no weight.
     """
 
     step: int
@@ -104,7 +104,10 @@ class Step:
 
 @dataclass(slots=True, eq=False)
 class TrainingState:
-    """Everything that a step changes. With the random state, which ``groups`` includes, a resume is bit-exact.
+    """Everything that a step changes.
+
+    ``groups`` includes the random state too: on a CPU, with ``total_steps`` and the same number of processes, a resume
+    makes the same steps bit for bit (not ELMo's in several processes, whose recurrent states begin at zero again).
 
     ``elapsed`` is the seconds from the beginning to the end of the last step, without those between a stop and a
     resume. Plans with ``total_seconds`` measure it and decide by it; for others it stays 0. ``average`` is the average
@@ -124,8 +127,8 @@ class TrainingState:
         They are "model", "optimizer" and "random", and where there are such "encoder_state" and "average".
         """
         random = {"cpu": torch.get_rng_state()}
-        if torch.cuda.is_available():
-            random["cuda"] = torch.cuda.get_rng_state()
+        if (device := self._device()).type == "cuda":
+            random["cuda"] = torch.cuda.get_rng_state(device)
         groups = {
             "model": self.model.state_dict(),
             "optimizer": named_state(self.model, self.optimizer),
@@ -150,13 +153,17 @@ class TrainingState:
         if self.average is not None:
             self.average.load(groups["average"])
         torch.set_rng_state(groups["random"]["cpu"])
-        if torch.cuda.is_available() and "cuda" in groups["random"]:
-            torch.cuda.set_rng_state(groups["random"]["cuda"])
-        device = next(self.model.parameters()).device
+        device = self._device()
+        if device.type == "cuda" and "cuda" in groups["random"]:
+            torch.cuda.set_rng_state(groups["random"]["cuda"], device)
         encoder_state = groups.get("encoder_state", {})
         if isinstance(self.model.encoder, Stateful):
             self.model.encoder.load_state({name: tensor.to(device) for name, tensor in encoder_state.items()})
         self.step, self.skipped_in_a_row, self.elapsed = step, skipped_in_a_row, elapsed
+
+    def _device(self) -> torch.device:
+        """The device that trains: a GPU that is asked for its random state takes memory, even if it is not used."""
+        return next(self.model.parameters()).device
 
 
 def fit(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.data.numbered_corpus import DOCUMENTS, corpus, find_starts
 
-from bertkit.data.segment_pairs import Sampling, SegmentPair, SegmentPairs
+from bertkit.data.segments import RowSegments, Sampling, StridedSegments
 from bertkit.errors import BertkitError
 
 MAX_TOKENS = 37
@@ -14,8 +14,8 @@ MAX_TOKENS = 37
 
 def examples(
     sampling: Sampling, *, pairs: bool = True, shards: int = 1, epoch: int = 0, max_tokens: int = MAX_TOKENS
-) -> list[SegmentPair]:
-    source = SegmentPairs(corpus(*DOCUMENTS, shards=shards), sampling, pairs=pairs, max_tokens=max_tokens, seed=5)
+) -> list[RowSegments]:
+    source = StridedSegments(corpus(*DOCUMENTS, shards=shards), sampling, pairs=pairs, max_tokens=max_tokens, seed=5)
     return source.segments(epoch, np.arange(len(source)))
 
 
@@ -23,7 +23,7 @@ PAIRS = examples(Sampling(short_sequences=0.0))
 
 
 def test_an_example_is_a_pure_function_of_seed_epoch_and_index() -> None:
-    source = SegmentPairs(corpus(*DOCUMENTS), Sampling(), pairs=True, max_tokens=MAX_TOKENS, seed=5)
+    source = StridedSegments(corpus(*DOCUMENTS), Sampling(), pairs=True, max_tokens=MAX_TOKENS, seed=5)
     alone = source.segments(3, np.array([17]))[0]
     among = source.segments(3, np.array([40, 17, 2]))[1]
     assert alone.first.tolist() == among.first.tolist()
@@ -73,7 +73,7 @@ def test_untruncated_segments_begin_and_end_with_sentences() -> None:
 
 def test_a_single_sentence_forces_a_random_second() -> None:
     made = corpus(*([50] for _ in range(7)))
-    pairs = SegmentPairs(made, Sampling(random_next=0.0), pairs=True, max_tokens=MAX_TOKENS, seed=1)
+    pairs = StridedSegments(made, Sampling(random_next=0.0), pairs=True, max_tokens=MAX_TOKENS, seed=1)
     assert all(pair.is_random for pair in pairs.segments(0, np.arange(len(pairs))))
 
 
@@ -86,7 +86,7 @@ def test_the_share_of_random_pairs_is_at_least_the_setting(wanted: float) -> Non
 
 def test_short_sequences_are_as_frequent_as_set() -> None:
     long = corpus(*([3] * 400 for _ in range(13)))
-    source = SegmentPairs(long, Sampling(short_sequences=0.3), pairs=True, max_tokens=99, seed=3)
+    source = StridedSegments(long, Sampling(short_sequences=0.3), pairs=True, max_tokens=99, seed=3)
     lengths = [len(p.first) + len(p.second if p.second is not None else []) for p in source.segments(0, np.arange(200))]
     assert 0.2 < np.mean(np.array(lengths) < 90) < 0.4
 
@@ -97,7 +97,7 @@ def test_a_short_target_cuts_no_sentence(pairs: bool) -> None:
     made = corpus(*([6 + (3 * row + place) % 25 for place in range(40)] for row in range(20)))
     shard = made.shards[0]
     sentences = shard.tokens[shard.sentence_offsets[:-1]].tolist()
-    source = SegmentPairs(made, Sampling(short_sequences=1.0), pairs=pairs, max_tokens=125, seed=1)
+    source = StridedSegments(made, Sampling(short_sequences=1.0), pairs=pairs, max_tokens=125, seed=1)
     found = source.segments(0, np.arange(len(source)))
     lengths = [len(pair.first) + (0 if pair.second is None else len(pair.second)) for pair in found]
     whole = [pair for pair, length in zip(found, lengths, strict=True) if length < 125]
@@ -110,7 +110,7 @@ def test_a_short_target_cuts_no_sentence(pairs: bool) -> None:
 
 def test_truncation_removes_tokens_from_both_ends_at_random() -> None:
     made = corpus(*([90, 90] for _ in range(99)))
-    source = SegmentPairs(made, Sampling(short_sequences=0.0), pairs=True, max_tokens=MAX_TOKENS, seed=1)
+    source = StridedSegments(made, Sampling(short_sequences=0.0), pairs=True, max_tokens=MAX_TOKENS, seed=1)
     sentences = set(range(0, 99 * 180, 90))
     removed = [
         pair.first[0] - max(s for s in sentences if s <= pair.first[0]) for pair in source.segments(0, np.arange(300))
@@ -130,12 +130,12 @@ def test_an_epoch_covers_the_corpus_and_epochs_differ() -> None:
 
 def test_pairs_need_two_documents() -> None:
     with pytest.raises(BertkitError, match="one document"):
-        SegmentPairs(corpus([5, 5, 5]), Sampling(), pairs=True, max_tokens=MAX_TOKENS, seed=1)
-    assert len(SegmentPairs(corpus([5, 5, 5]), Sampling(), pairs=False, max_tokens=MAX_TOKENS, seed=1)) == 1
+        StridedSegments(corpus([5, 5, 5]), Sampling(), pairs=True, max_tokens=MAX_TOKENS, seed=1)
+    assert len(StridedSegments(corpus([5, 5, 5]), Sampling(), pairs=False, max_tokens=MAX_TOKENS, seed=1)) == 1
 
 
 def test_all_of_a_sentence_longer_than_a_row_is_read_equally_often() -> None:
-    source = SegmentPairs(corpus([400], [400]), Sampling(short_sequences=0.0), pairs=False, max_tokens=64, seed=1)
+    source = StridedSegments(corpus([400], [400]), Sampling(short_sequences=0.0), pairs=False, max_tokens=64, seed=1)
     indices = np.arange(len(source))
     read = np.concatenate([example.first for epoch in range(300) for example in source.segments(epoch, indices)])
     times = np.bincount(read, minlength=800) / 300
@@ -146,7 +146,7 @@ def test_all_of_a_sentence_longer_than_a_row_is_read_equally_often() -> None:
 
 def test_all_of_a_sentence_longer_than_a_row_is_read_in_pairs() -> None:
     """With the ends cut off by coin tosses, as shorter ones are, more than half of these tokens were never read."""
-    source = SegmentPairs(corpus([400], [400]), Sampling(short_sequences=0.0), pairs=True, max_tokens=64, seed=1)
+    source = StridedSegments(corpus([400], [400]), Sampling(short_sequences=0.0), pairs=True, max_tokens=64, seed=1)
     indices = np.arange(len(source))
     pairs = [pair for epoch in range(300) for pair in source.segments(epoch, indices)]
     read = np.concatenate([segment for pair in pairs for segment in (pair.first, pair.second) if segment is not None])

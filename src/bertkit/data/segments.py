@@ -53,16 +53,16 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SegmentPair:
-    """The token ids of segments A and B; ``is_random`` is True if B is from another document."""
+class RowSegments:
+    """The token ids of one or two segments; ``is_random`` is True if the second is from another document."""
 
     first: TokenIds
     second: TokenIds | None = None
     is_random: bool = False
 
 
-class SegmentPairs:
-    """All examples of a corpus, each of at most ``max_tokens`` tokens without special tokens.
+class StridedSegments:
+    """All examples of a corpus, one per stride, each of at most ``max_tokens`` tokens without special tokens.
 
     ``pairs`` are two segments for next-sentence prediction; otherwise every example is a single segment.
     """
@@ -87,7 +87,7 @@ class SegmentPairs:
         # A corpus shorter than one stride still gives one example.
         return int(max(1, self.corpus.num_tokens // self.stride))
 
-    def segments(self, epoch: int, indices: NDArray[np.int64]) -> list[SegmentPair]:
+    def segments(self, epoch: int, indices: NDArray[np.int64]) -> list[RowSegments]:
         """The examples at ``indices`` in this epoch."""
         # The names of the streams are part of the random numbers: other names would give other examples.
         rng = CounterRng(self.seed, epoch, indices)
@@ -98,12 +98,13 @@ class SegmentPairs:
         return [self._make(*each) for each in zip(positions.tolist(), lengths.tolist(), draws, strict=True)]
 
     def _choose_lengths(self, rng: CounterRng) -> NDArray[np.int64]:
-        """(B,) mostly ``max_tokens``; for one example in ten a random target of at least 2, as in the reference."""
+        """(B,) mostly ``max_tokens``; for a share of ``short_sequences`` a random target of at least 2, as in the
+        reference."""
         short = rng.uniform("passage.short")[:, 0] < self.sampling.short_sequences
         lengths = 2 + rng.below("passage.length", self.max_tokens - 1)[:, 0]
         return np.where(short, lengths, self.max_tokens)
 
-    def _make(self, position: int, target: int, draws: NDArray[np.float64]) -> SegmentPair:
+    def _make(self, position: int, target: int, draws: NDArray[np.float64]) -> RowSegments:
         """The example at a position: sentences until they have ``target`` tokens. As in the reference only what is
         beyond ``max_tokens`` is cut off, so a short target does not cut sentences.
         """
@@ -117,8 +118,8 @@ class SegmentPairs:
             first, last = shard.sentence_offsets[begin : begin + 2].tolist()
             if last - first > self.max_tokens:  # from here on, so that all of a sentence longer than a row is read
                 start = min(int(in_shard), last - self.max_tokens)
-                return SegmentPair(shard.tokens[start : start + self.max_tokens])
-            return SegmentPair(_truncate(_tokens_of(shard, begin, end), self.max_tokens, cut_first))
+                return RowSegments(shard.tokens[start : start + self.max_tokens])
+            return RowSegments(_truncate(_tokens_of(shard, begin, end), self.max_tokens, cut_first))
         sentences = end - begin
         middle = begin + 1 + int(split * (sentences - 1)) if sentences > 1 else end
         first = _tokens_of(shard, begin, middle)
@@ -133,7 +134,7 @@ class SegmentPairs:
         if len(first) > self.max_tokens:  # one sentence, as above; the reference, which reads each once, cuts both ends
             start = min(int(in_shard - shard.sentence_offsets[begin]), len(first) - keep_first)
             first = first[start : start + keep_first]
-        return SegmentPair(
+        return RowSegments(
             _truncate(first, keep_first, cut_first), _truncate(second, keep_second, cut_second), is_random
         )
 
