@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
+import typing
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -75,6 +79,16 @@ def test_a_result_prints_in_one_short_line_and_is_json(result: Result) -> None:
     assert repr(result).startswith(type(result).__name__)
     record = result.to_dict()
     assert json.loads(json.dumps(record)) == record
+
+
+def test_what_a_verb_returns_is_a_result() -> None:
+    functions = [each for name in bertkit.__all__ if inspect.isfunction(each := getattr(bertkit, name))]
+    hints = [typing.get_type_hints(function).get("return") for function in functions]
+    kinds = [kind for hint in hints for kind in (typing.get_args(hint) if isinstance(hint, UnionType) else [hint])]
+    records = [kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind)]
+    assert len(records) > 9
+    assert [kind for kind in records if not issubclass(kind, Result)] == []
+    assert [kind for kind in records if kind.__dict__["__dataclass_params__"].repr] == []
 
 
 def test_half_a_character_of_a_text_is_kept() -> None:

@@ -12,7 +12,7 @@ import pytest
 from bertkit import config
 from bertkit.errors import BertkitError
 from bertkit.escaping import to_json
-from bertkit.scores import UNDEFINED, Score, format_score, format_scores, is_defined, rank_score
+from bertkit.scores import UNDEFINED, Score, format_score, format_scores, is_defined, rank_score, summarize_scores
 from bertkit.storage.atomic import write_json
 from bertkit.storage.checksums import encode_checked, read_record
 
@@ -22,6 +22,19 @@ def test_an_undefined_score_is_a_word_and_never_the_best() -> None:
     assert format_scores({"pearson": 0.5, "spearman": UNDEFINED}) == "pearson 0.5000, spearman undefined"
     assert max([-0.9, UNDEFINED, 0.1, UNDEFINED], key=rank_score) == 0.1
     assert is_defined(0.0) and not is_defined(UNDEFINED)
+
+
+def test_standard_deviation_is_that_of_a_sample() -> None:
+    summary = summarize_scores([0.7, 0.8, 0.9])
+    assert summary.mean == pytest.approx(0.8)
+    assert summary.sd == pytest.approx(0.1)
+    assert (summary.best, summary.count) == (0.9, 3)
+    assert str(summary) == "0.8000 ± 0.1000 (best 0.9000 of 3)"
+
+
+def test_one_score_has_no_deviation() -> None:
+    assert summarize_scores([0.5]).sd is None
+    assert str(summarize_scores([0.5])) == "0.5000"
 
 
 @dataclass(frozen=True, kw_only=True)

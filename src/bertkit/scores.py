@@ -6,7 +6,9 @@ A record states the type ``Score`` for such a field, so that ``config.from_json`
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 UNDEFINED = math.nan
@@ -41,3 +43,30 @@ def format_score(score: float) -> str:
 def format_scores(scores: Mapping[str, float]) -> str:
     """``pearson 0.8123, spearman undefined``."""
     return ", ".join(f"{name} {format_score(score)}" for name, score in scores.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Scores of several seeds. ``sd`` is the standard deviation of a sample (n - 1), None for a single score.
+
+    If one of the scores is undefined, so is ``mean``, and ``sd`` is None; ``best`` is that of the others.
+    """
+
+    mean: float
+    sd: float | None
+    best: float
+    count: int
+
+    def __str__(self) -> str:
+        """``0.8123 ± 0.0041 (best 0.8170 of 5)``, or the single score."""
+        if self.sd is None:
+            return format_score(self.mean)
+        return f"{self.mean:.4f} ± {self.sd:.4f} (best {self.best:.4f} of {self.count})"
+
+
+def summarize_scores(scores: Sequence[float]) -> Summary:
+    """Mean, standard deviation and best of at least one score; higher is better."""
+    assert scores, "nothing to summarize"
+    mean, best = statistics.fmean(scores), max(scores, key=rank_score)
+    sd = statistics.stdev(scores) if len(scores) > 1 and is_defined(mean) else None
+    return Summary(mean=mean, sd=sd, best=best, count=len(scores))

@@ -11,7 +11,6 @@ import pytest
 
 from bertkit.cli import app
 from bertkit.errors import data_error
-from bertkit.options.command import spell_verb
 from bertkit.options.verbs import VERBS
 
 
@@ -21,7 +20,6 @@ def test_every_verb_is_a_command() -> None:
         verbs = [verb for verb in app.app[name] if not verb.startswith("-")]
         commands |= {f"{name} {verb}" for verb in verbs} or {name}
     assert {name for name in commands if not name.startswith("-")} == {*VERBS, "completion"}
-    assert [spell_verb(each.__name__) for each in app.VERB_FUNCTIONS] == list(VERBS)
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_a_spec_without_sizes_is_named_when_a_size_is_used(plug_ins: Path) -> No
         plug_ins,
         "without_size",
         """
-        from bertkit.encoder_types import EncoderSpec, PretrainingDefaults
+        from bertkit.encoder_types.spec import EncoderSpec, PretrainingDefaults
         from bertkit.encoders.bert import Bert, BertConfig
         from bertkit.text.wordpiece import WordPiece
 

@@ -18,8 +18,8 @@ from bertkit.checkpoint.config import config_from_hf, config_to_hf
 from bertkit.checkpoint.tensors import read_tensors, write_tensors
 from bertkit.config import Setting, apply
 from bertkit.contracts import Encoder, LayerStack
-from bertkit.encoder_types import EncoderSpec
 from bertkit.encoder_types.architectures import find_encoder, find_spec, name_architecture
+from bertkit.encoder_types.spec import EncoderSpec
 from bertkit.encoders import bert, gpt, roberta
 from bertkit.lookup import list_modules
 from bertkit.nn.init import fill_sinusoids

@@ -11,7 +11,7 @@ import torch
 
 import bertkit
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
-from bertkit.encoder_types import WordEncoder
+from bertkit.encoder_types.words import WordEncoder
 from bertkit.encoders.elmo import Elmo, size
 from bertkit.finetuning.word_models import build_word_model
 from bertkit.model import Model

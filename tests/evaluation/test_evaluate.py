@@ -188,6 +188,25 @@ def test_a_comparison_notes_a_model_that_was_trained_on_another_file(
     assert f"{run}: dev" not in messages
 
 
+def test_cautions_have_the_metric_of_the_scored_task(run: Path, tmp_path: Path) -> None:
+    pipeline = load(run)
+    labelled = read_split(pipeline.task, write_rows(tmp_path / "more.csv", ["good", "bad"] * 8), "dev")
+    other = replace(labelled, task=replace(labelled.task, metric="matthews"))
+    for split, expected in ((labelled, "uncertain by 24 points"), (other, "uncertain by 0.49 up")):
+        warnings = evaluate_model(pipeline, split, tmp_path / "report", QUIET, baseline=False).warnings
+        assert any(expected in each for each in warnings)
+
+
+def test_a_threshold_is_no_reason_to_distrust_the_scores_of_a_file(model: Path, tmp_path: Path) -> None:
+    table = write_rows(tmp_path / "several.csv", ["good", "bad", "good;bad"] * 33)
+    run = tmp_path / "run"
+    bertkit.finetune(table, model=model, output=run, epochs=1, batch_size=33, progress="quiet")
+    file = write_rows(tmp_path / "more.csv", ["good", "bad", "good;bad"])
+    of_dev, of_file = (bertkit.evaluate(run, data=data, progress="quiet").warnings for data in (None, file))
+    assert any("the threshold of each label was chosen on these" in each for each in of_dev)
+    assert not any("the threshold of each label" in each for each in of_file)
+
+
 def test_unlabelled_rows_are_noted(run: Path, tmp_path: Path) -> None:
     pipeline = load(run)
     file = write_rows(tmp_path / "more.csv", ["good", "", "bad", ""])

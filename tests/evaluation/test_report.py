@@ -15,7 +15,18 @@ from bertkit.batch import Feature
 from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
 from bertkit.evaluation.page import render_page
 from bertkit.evaluation.report import evaluate_predictions
-from bertkit.task_types import FileTask, MultiLabelTask, Prediction, RegressionTask, TextClassificationTask, TextExample
+from bertkit.task_files.squad_files import GoldAnswer
+from bertkit.task_types import (
+    FileTask,
+    MultiLabelTask,
+    Prediction,
+    QuestionAnsweringTask,
+    RegressionTask,
+    SpanExample,
+    SpanPrediction,
+    TextClassificationTask,
+    TextExample,
+)
 from bertkit.task_types.reader import Reader
 
 CLASSES = TextClassificationTask(name="moods", metric="accuracy", also=("macro_f1", "matthews"), labels=("sad", "glad"))
@@ -111,6 +122,13 @@ def test_truncated_texts_are_noted() -> None:
     ]
     found = evaluate_predictions(CLASSES, "dev", make_examples("sad", "sad", "glad"), answers)
     assert found.notes == ["2 of 3 texts were truncated at the end, by 13 tokens in all"]
+
+
+def test_truncated_questions_are_not_called_texts() -> None:
+    task = QuestionAnsweringTask(name="q", metric="f1")
+    example = SpanExample(id="1", question="who?", context="Ada was here.", answers=(GoldAnswer("Ada", 0),))
+    found = evaluate_predictions(task, "dev", [example], [SpanPrediction("Ada", num_truncated=7)])
+    assert found.notes == ["1 of 1 question was truncated at the end, by 7 tokens in all"]
 
 
 @pytest.mark.parametrize("answer", ["sad", "glad"])

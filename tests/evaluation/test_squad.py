@@ -34,6 +34,17 @@ def test_missing_predictions_are_wrong_and_unknown_ones_are_ignored(questions: P
     assert (found.scores["total"], found.scores["NoAns_exact"]) == (3, 0)
 
 
+def test_a_question_without_answers_needs_no_mark(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "question": "?", "answers": [{"text": "the mill", "answer_start": 0}]},
+        {"id": "b", "question": "?", "answers": []},
+    ]
+    paragraphs = [{"context": "the mill river", "qas": rows}]
+    questions = write(tmp_path / "dev.json", {"data": [{"paragraphs": paragraphs}]})
+    found = bertkit.squad_score(questions, write(tmp_path / "p.json", {"a": "the mill", "b": ""}))
+    assert (found.rules, found.scores["exact"]) == ("v2", 100)
+
+
 def test_null_odds_give_scores_at_the_best_threshold(questions: Path, tmp_path: Path) -> None:
     given = write(tmp_path / "p.json", {"a": "mill", "b": "mill", "c": "river"})
     odds = write(tmp_path / "o.json", {"a": -1, "b": 0.5, "c": 0.25})

@@ -22,7 +22,7 @@ from tests import peak_memory
 
 from bertkit.data import shard_writer, work_units
 from bertkit.data.prepare import prepare
-from bertkit.data.segment_pairs import Sampling, SegmentPairs
+from bertkit.data.segments import Sampling, StridedSegments
 from bertkit.data.shards import MANIFEST, Corpus
 from bertkit.data.sources import ReadOptions
 from bertkit.errors import BertkitError
@@ -431,8 +431,8 @@ class TestNothingToRead:
         prepare([tmp_path / "a.txt"], tokenizer=tokenizer, output=tmp_path / "data", heldout=0)
         corpus = Corpus.open(tmp_path / "data")
         with pytest.raises(BertkitError, match="next-sentence pairs need two"):
-            SegmentPairs(corpus, Sampling(), pairs=True, max_tokens=37, seed=1)
-        assert len(SegmentPairs(corpus, Sampling(), pairs=False, max_tokens=37, seed=1)) > 1
+            StridedSegments(corpus, Sampling(), pairs=True, max_tokens=37, seed=1)
+        assert len(StridedSegments(corpus, Sampling(), pairs=False, max_tokens=37, seed=1)) > 1
 
 
 class TestEncodings:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bertkit
@@ -59,11 +61,25 @@ def test_the_verdict_names_the_best_baseline() -> None:
     assert "the most frequent answer has 50.0 %, this model 40.0 %" in verdict("accuracy", 0.4, [MAJORITY])
 
 
-@pytest.mark.parametrize("score", [0.72, 0.74, 0.75, 0.78])
-def test_a_score_within_the_interval_is_no_difference(score: float) -> None:
+@pytest.mark.parametrize("score", [0.71, 0.74, 0.75, 0.79])
+def test_two_scores_that_differ_by_chance_are_no_difference(score: float) -> None:
+    """Each has an interval of 3 points up and down, their difference one of 4.2."""
     found = verdict("accuracy", score, BASELINES)
-    assert "within what a bag of words has on as many other examples (72.0 % to 78.0 %)" in found
+    assert ": no clear difference; on this many examples two equally good systems may differ by 4.2 points" in found
     assert "better" not in found and "worse" not in found
+    assert "better" in verdict("accuracy", 0.793, BASELINES)
+    assert "worse" in verdict("accuracy", 0.707, BASELINES)
+
+
+def test_of_two_equally_good_systems_few_are_called_better_or_worse() -> None:
+    """Their hits are independent here, so that their difference varies most."""
+    rng = np.random.default_rng(0)
+    half, judged = 1.96 * math.sqrt(0.75 * 0.25 / 800), 0
+    for one, other in rng.binomial(800, 0.75, size=(2000, 2)) / 800:
+        words = replace(WORDS, scores={"accuracy": other}, interval=(other - half, other + half))
+        found = verdict("accuracy", one, [words])
+        judged += "better" in found or "worse" in found
+    assert 0.03 < judged / 2000 < 0.07
 
 
 def test_two_perfect_scores_need_no_advice() -> None:

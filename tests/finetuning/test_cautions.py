@@ -1,25 +1,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import bertkit
 from bertkit.evaluation.evaluate import evaluate_model, read_split
-from bertkit.finetuning.cautions import (
-    caution_about_answers,
-    caution_about_epochs,
-    caution_about_size,
-    caution_about_thresholds,
-    caution_about_zero,
-)
+from bertkit.finetuning.cautions import list_cautions
 from bertkit.finetuning.results import SeedResult
 from bertkit.inference.pipeline import load
 from bertkit.report.progress import Progress
 from bertkit.scores import UNDEFINED
-from bertkit.task_types import MultiLabelTask, TextClassificationTask
+from bertkit.task_types import (
+    FileTask,
+    MultiLabelTask,
+    QuestionAnsweringTask,
+    RegressionTask,
+    TextClassificationTask,
+)
+
+GOLD = ["good", "bad"] * 100
+CLASSES = TextClassificationTask(name="c", metric="accuracy", labels=("good", "bad"))
+LABELS = MultiLabelTask(name="m", labels=("a", "b"))
 
 
 def seed_result(*accuracies: float) -> SeedResult:
@@ -28,67 +34,89 @@ def seed_result(*accuracies: float) -> SeedResult:
     return SeedResult(seed=0, epochs=epochs, best_epoch=best, scores={}, seconds=1.0, examples_per_second=1.0)
 
 
+def cautions(
+    gold: Sequence[object] = ("good", "bad") * 100,
+    predicted: Sequence[object] = (),
+    score: float = 0.5,
+    *accuracies: Sequence[float],
+    task: FileTask = CLASSES,
+    metric: str = "accuracy",
+    **about: Any,
+) -> list[str]:
+    """Those of a model whose seeds had these ``accuracies``."""
+    seeds = [seed_result(*each) for each in accuracies]
+    return list_cautions(replace(task, metric=metric), gold, predicted, score, trained=task, seeds=seeds, **about)
+
+
 @pytest.mark.parametrize(
     ("examples", "expected"), [(1, ["98 points up or down"]), (49, ["14 points up or down"]), (200, []), (872, [])]
 )
 def test_few_examples(examples: int, expected: list[str]) -> None:
-    found = caution_about_size(examples, "accuracy")
-    assert [each.partition(" by ")[2] for each in found] == expected
+    assert [each.partition(" by ")[2] for each in cautions(["good"] * examples)] == expected
 
 
 def test_few_examples_of_a_correlation() -> None:
     """That of 30 unrelated pairs is between -0.36 and 0.36 with 95 %."""
-    (found,) = caution_about_size(30, "spearman", "test")
+    task = RegressionTask(name="r", metric="pearson")
+    (found,) = cautions([1.0] * 30, task=task, metric="spearman", split="test")
     assert found == "with 30 test examples a score is uncertain by 0.36 up or down"
 
 
 def test_one_answer_for_everything() -> None:
-    assert 'predicts "good" for every' in caution_about_answers(["good", "bad"], ["good", "good"])[0]
-    assert caution_about_answers(["good", "bad"], ["good", "bad"]) == []
+    (found,) = cautions(GOLD, ["good"] * 200)
+    assert found == 'the model predicts "good" for every dev example: it has learned nothing'
+    assert cautions(GOLD, GOLD) == []
 
 
 def test_the_same_labels_for_everything() -> None:
-    (said,) = caution_about_answers([("a",), ()], [("a", "b"), ("a", "b")])
-    assert said == 'the model predicts "a" and "b" for every dev example: it has learned nothing'
-    (said,) = caution_about_answers([("a",), ()], [(), ()])
-    assert said.startswith("the model predicts no label for every")
+    gold = [("a",), ()] * 100
+    (found,) = cautions(gold, [("a", "b")] * 200, task=LABELS, metric="micro_f1")
+    assert found == 'the model predicts "a" and "b" for every dev example: it has learned nothing'
+    (found,) = cautions(gold, [()] * 200, task=LABELS, metric="micro_f1")
+    assert found.startswith("the model predicts no label for every")
 
 
 def test_one_answer_where_most_are_right_asks_for_weights() -> None:
-    (said,) = caution_about_answers(["good"] * 19 + ["bad"], ["good"] * 20)
-    assert said.endswith("It is right for 95% of them; --class-weights balanced may help")
-    (said,) = caution_about_answers([""] * 19 + ["a mill"], [""] * 20, has_weights=False)
-    assert said.endswith("It is right for 95% of them")
+    (found,) = cautions(["good"] * 190 + ["bad"] * 10, ["good"] * 200)
+    assert found.endswith("It is right for 95% of them; --class-weights balanced may help")
+    task = QuestionAnsweringTask(name="q", metric="f1")
+    (found,) = cautions([""] * 190 + ["a mill"] * 10, [""] * 200, task=task, metric="f1")
+    assert found.endswith("It is right for 95% of them")
 
 
 def test_one_answer_is_right_where_all_gold_answers_are_equal() -> None:
-    assert caution_about_answers(["good", "good"], ["good", "good"]) == []
+    assert cautions(["good"] * 200, ["good"] * 200) == []
 
 
 def test_thresholds_that_were_chosen_on_few_examples() -> None:
-    task = MultiLabelTask(name="m", labels=("a", "b"))
-    (said,) = caution_about_thresholds(task, [("a",), ("a", "b"), ()] * 20)
-    assert "of which 30 have it on average: other texts will have lower scores" in said
-    assert caution_about_thresholds(task, [("a",), ("a", "b"), ()] * 50) == []
-    assert caution_about_thresholds(task, [("a", "b")], "test") == []
-    assert caution_about_thresholds(TextClassificationTask(name="c", metric="f1", labels=("a", "b")), ["a"]) == []
+    few = [("a",), ("a", "b"), *[()] * 9] * 20
+    (found,) = cautions(few, task=LABELS, metric="micro_f1")
+    assert "of which 30 have it on average: other texts will have lower scores" in found
+    assert cautions([("a",), ("a", "b"), ()] * 67, task=LABELS, metric="micro_f1") == []
+    assert cautions(few, task=LABELS, metric="micro_f1", is_training_dev=False) == []
 
 
 def test_a_score_of_zero_says_that_nothing_is_right() -> None:
-    assert caution_about_zero(0.0, "f1")[0].startswith("f1 is 0: nothing that the model finds in dev is right")
-    assert caution_about_zero(0.01, "f1") == caution_about_zero(UNDEFINED, "f1") == []
-    assert caution_about_zero(0.0, "matthews") == [], "a correlation of 0 has a sentence with its answers"
+    assert cautions(GOLD, (), 0.0, metric="f1")[0].startswith("f1 is 0: nothing that the model finds in dev is right")
+    assert cautions(GOLD, (), 0.01) == cautions(GOLD, (), UNDEFINED) == []
+    assert cautions(GOLD, (), 0.0, metric="matthews") == [], "a correlation of 0 has a sentence with its answers"
 
 
 def test_the_last_epoch_was_the_best_of_every_seed() -> None:
-    rising = seed_result(0.5, 0.4, 0.6)
-    assert "--epochs 6 may be better" in caution_about_epochs([rising, seed_result(0.1, 0.2, 0.3)], "accuracy")[0]
-    assert caution_about_epochs([rising, seed_result(0.5, 0.7, 0.6)], "accuracy") == []
-    assert caution_about_epochs([rising, seed_result(1.0, 1.0, 1.0)], "accuracy") == [], "more epochs change nothing"
-    assert caution_about_epochs([seed_result(0.5, 1.0)], "accuracy") == [], "nothing is better than all"
-    assert caution_about_epochs([seed_result(0.5)], "accuracy") == []
-    assert caution_about_epochs([seed_result(UNDEFINED, 0.6)], "accuracy") == []
-    assert caution_about_epochs([replace(rising, scores={"pearson": UNDEFINED})], "accuracy") == []
+    rising = (0.5, 0.4, 0.6)
+    assert "--epochs 6 may be better" in cautions(GOLD, (), 0.5, rising, (0.1, 0.2, 0.3))[0]
+    assert cautions(GOLD, (), 0.5, rising, (0.5, 0.7, 0.6)) == []
+    assert cautions(GOLD, (), 0.5, rising, (1.0, 1.0, 1.0)) == [], "more epochs change nothing"
+    assert cautions(GOLD, (), 0.5, (0.5, 1.0)) == [], "nothing is better than all"
+    assert cautions(GOLD, (), 0.5, (0.5,)) == []
+    assert cautions(GOLD, (), 0.5, (UNDEFINED, 0.6)) == []
+    undefined = [replace(seed_result(*rising), scores={"pearson": UNDEFINED})]
+    assert list_cautions(CLASSES, GOLD, (), 0.5, trained=CLASSES, seeds=undefined) == []
+
+
+def test_epochs_are_judged_by_the_metric_of_the_training() -> None:
+    """A model can be evaluated on a task with another metric, which its epochs do not have."""
+    assert "--epochs 4 may be better" in cautions(GOLD, (), 0.5, (0.4, 0.6), metric="f1")[0]
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.data.prepare import prepare
-from bertkit.encoder_types import WordEncoder
+from bertkit.encoder_types.words import WordEncoder
 from bertkit.encoders.elmo import Elmo, ElmoConfig
 from bertkit.encoders.tagger import Tagger
 from bertkit.errors import BertkitError

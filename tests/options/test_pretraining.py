@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.encoder_types import configure_architecture
+from bertkit.encoder_types.architectures import configure_architecture
 from bertkit.options.description import list_options
 from bertkit.options.pretraining import PretrainOptions
 from bertkit.pretraining.defaults import Profile, default_pretraining_task

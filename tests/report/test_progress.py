@@ -134,6 +134,15 @@ def test_json_lines_are_records(clock: list[float], capsys: pytest.CaptureFixtur
     }
 
 
+def test_json_lines_show_a_loss_that_is_no_number_as_null(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress("json") as progress:
+        progress.start("training", 9, "step")
+        progress.advance(1, loss=float("nan"))
+    shown = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [each["event"] for each in shown] == ["progress", "finished"]
+    assert [each["loss"] for each in shown] == [None, None]
+
+
 def test_quiet_mode_writes_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     run_job("quiet", clock)
     assert capsys.readouterr().err == ""

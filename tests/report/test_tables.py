@@ -1,4 +1,4 @@
-"""Summaries over seeds, and tables in Markdown and on stdout."""
+"""Tables in Markdown and on stdout."""
 
 from __future__ import annotations
 
@@ -6,25 +6,12 @@ import io
 
 import pytest
 
-from bertkit.report.tables import markdown_table, print_table, summarize_scores
+from bertkit.report.tables import markdown_table, print_table
 
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-def test_standard_deviation_is_that_of_a_sample() -> None:
-    summary = summarize_scores([0.7, 0.8, 0.9])
-    assert summary.mean == pytest.approx(0.8)
-    assert summary.sd == pytest.approx(0.1)
-    assert (summary.best, summary.count) == (0.9, 3)
-    assert str(summary) == "0.8000 ± 0.1000 (best 0.9000 of 3)"
-
-
-def test_one_score_has_no_deviation() -> None:
-    assert summarize_scores([0.5]).sd is None
-    assert str(summarize_scores([0.5])) == "0.5000"
 
 
 def test_markdown_columns_are_aligned_and_numbers_are_on_the_right() -> None:

@@ -199,8 +199,8 @@ def test_ctrl_c_ends_with_130_and_names_the_command_to_continue(
 
 
 def test_a_point_that_diverges_is_reported_as_failed(table: Path, model: Path, tmp_path: Path) -> None:
-    """The weights are multiplied by 1 - lr * weight_decay in every step."""
-    options = {"set": ["optimizer.weight_decay=1e9"]}
+    """The weights are multiplied by 1 - lr * weight_decay in every step. JSON has no NaN to show as the loss."""
+    options = {"set": ["optimizer.weight_decay=1e9"], "progress": "json"}
     result = tune(table, model, tmp_path / "some", ["lr=1000,1e-10"], **options)
     assert [each.settings["lr"] for each in result.points] == ["1e-10", "1000"]
     assert "not finite" in result.points[1].failed

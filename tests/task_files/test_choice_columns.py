@@ -89,6 +89,36 @@ def test_the_lists_of_arc_are_choices(tmp_path: Path) -> None:
     assert (example.choices, example.label) == (("small", "large"), 1)
 
 
+def test_rows_of_arc_have_keys_of_their_own(tmp_path: Path) -> None:
+    rows = [(["A", "B"], "B"), (["1", "2"], "1"), (["1", "2"], "2"), ([1, 2], 2)]
+    records = [
+        {"question": "q", "choices": {"text": ["small", "large"], "label": keys}, "answerKey": key}
+        for keys, key in rows
+    ]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+    found = guess(tmp_path / "t.jsonl")
+    assert [each.label for each in found.task.reader.rows("train")] == [1, 0, 1, 1]
+    assert "the letter of the right one" in found.sentence
+
+
+def test_choices_without_a_key_each_are_an_error(tmp_path: Path) -> None:
+    choices = {"text": ["small", "large"], "label": ["A"]}
+    (tmp_path / "t.jsonl").write_text(json.dumps({"question": "q", "choices": choices, "answerKey": "A"}) + "\n")
+    with pytest.raises(BertkitError, match=r"line 1: the choices need one label each: 2 texts, \['A'\]"):
+        guess(tmp_path / "t.jsonl")
+
+
+def test_texts_with_numbers_name_choices(tmp_path: Path) -> None:
+    rows = [
+        ("q", "1.5", "15", "1.5"),
+        ("q", "2.0", "2", "2.0"),
+        ("q", "$3.00", "$300", "$3.00"),
+        ("q", "He was born in 1990.", "He was not.", "He was born in 1990."),
+    ]
+    found = guess(write_csv(tmp_path / "t.csv", ["prompt", "choice0", "choice1", "label"], *rows))
+    assert [each.label for each in found.task.reader.rows("train")] == [0, 0, 0, 0]
+
+
 def test_a_row_of_a_csv_may_have_fewer_choices(tmp_path: Path) -> None:
     rows = [("q", "a", "b", "", "1"), ("r", "c", "d", "e", "2")]
     found = guess(write_csv(tmp_path / "t.csv", ["prompt", "choice0", "choice1", "choice2", "label"], *rows))

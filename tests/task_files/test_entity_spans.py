@@ -79,6 +79,7 @@ def test_two_entities_side_by_side_are_two() -> None:
         ([[9, 10, "PER"]], r"line 1: the entity \[9, 10, 'PER'\] has no word"),
         ([[30, 99, "PER"]], r"line 1: the entity \[30, 99, 'PER'\] is not inside of its text of 37 characters"),
         ([[3, 3, "PER"]], "is not inside of its text"),
+        ([[0, 3, "Full Name"]], 'line 1: the type "Full Name" has a space; write Full_Name'),
     ],
 )
 def test_a_wrong_span_is_an_error_with_its_line(tmp_path: Path, spans: object, message: str) -> None:
@@ -92,7 +93,7 @@ def test_a_row_with_another_value_is_named(tmp_path: Path) -> None:
         guess(write(tmp_path / "t.jsonl", rows))
 
 
-@pytest.mark.parametrize("spans", ["x", 5, [[0, 3, None]], [[True, 3, "PER"]], [[0.5, 3, "PER"]]])
+@pytest.mark.parametrize("spans", ["x", 5, [[0, 3, None]], [[0, 3, " "]], [[True, 3, "PER"]], [[0.5, 3, "PER"]]])
 def test_one_wrong_row_does_not_make_the_spans_of_all_others_classes(tmp_path: Path, spans: object) -> None:
     rows: list[dict[str, object]] = [{"text": TEXT, "entities": SPANS}] * 20
     with pytest.raises(BertkitError, match=r'line 21: "entities" is .*, not a list of spans'):

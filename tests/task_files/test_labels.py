@@ -139,6 +139,13 @@ def test_a_list_of_labels_has_labels(cell: str) -> None:
     assert len(str(caught.value)) < 250
 
 
+def test_classes_in_brackets_are_told_from_lists(tmp_path: Path) -> None:
+    table = write(tmp_path / "t.jsonl", ["[spam]", "[ham]"] * 9)
+    with pytest.raises(BertkitError, match=r"line 1: \[spam\] is not a list .* one class each are --kind classes\."):
+        guess(table, label="tags")
+    assert guess(table, label="tags", kind="classes").task.labels == ("[ham]", "[spam]")
+
+
 @pytest.mark.parametrize("kind", [partial(TextClassificationTask, metric="accuracy"), MultiLabelTask, TaggingTask])
 def test_two_labels_of_one_name_are_an_error(kind: Callable[..., FileTask]) -> None:
     with pytest.raises(BertkitError, match=r'^weather has two labels named "wet"\. Each needs its own name\.$'):

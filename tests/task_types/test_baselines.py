@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from bertkit.task_types.baselines import (
+    _fit_logistic_regression,
     most_frequent,
     predict_classes,
     predict_labels,
@@ -31,6 +37,29 @@ def test_misspelled_words_share_their_characters() -> None:
 def test_nearly_as_many_classes_as_rows_are_no_reason_for_a_warning() -> None:
     train = examples(*[(f"film {row}", f"class {min(row, 25)}") for row in range(30)])  # warnings are errors in tests
     assert predict_classes(train, examples(("film 7", "class 7"))) == ["class 7"]
+
+
+def test_many_classes_are_learned_from_frequent_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = []
+
+    def fit(features: Any, answers: Sequence[str]) -> Any:
+        fitted.append(features.shape[1])
+        return _fit_logistic_regression(features, answers)
+
+    monkeypatch.setattr("bertkit.task_types.baselines._fit_logistic_regression", fit)
+    train = examples(*[(f"the {word} mill {row}", word) for row in range(20) for word in ("old", "new", "red")])
+    dev = examples(("an old wheel", "old"), ("the red one", "red"))
+    assert predict_classes(train, dev) == ["old", "red"]
+    monkeypatch.setattr("bertkit.task_types.baselines._MOST_WEIGHTS", 3 * 50)
+    assert predict_classes(train, dev) == ["old", "red"]
+    assert fitted[0] > fitted[1] == 50
+
+
+def test_small_gradients_of_many_classes_are_followed() -> None:
+    """They are 7.5e-5 at the start, and scikit-learn's tolerance is 1e-4."""
+    answers = [f"class {number}" for number in range(40)]
+    features = csr_matrix(0.003 * np.eye(40))
+    assert list(_fit_logistic_regression(features, answers).predict(features)) == answers
 
 
 def test_one_class_needs_no_model() -> None:

@@ -16,7 +16,7 @@ def report(label: str | float, prediction: Prediction, score: float = 0.0) -> Ex
 def test_a_right_class_has_no_error() -> None:
     found = report("sad", Prediction("sad", {"sad": 0.75, "glad": 0.25}))
     assert (found.error, found.confidence, found.num_truncated) == (0.0, 0.75, 3)
-    assert (found.text, found.words, found.gold, found.answer) == ("the old | mill", 4, "sad", "sad")
+    assert (found.text, found.words, found.gold, found.answer) == ("the old | mill", 3, "sad", "sad")
 
 
 def test_the_error_of_a_wrong_class_is_its_probability() -> None:

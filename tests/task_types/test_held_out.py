@@ -8,6 +8,8 @@ from pathlib import Path
 from tests.task_types.small_tables import here as here
 from tests.task_types.small_tables import reviews, sentence, write_csv
 
+from bertkit.task_types import TextExample
+from bertkit.task_types.held_out import hold_out
 from bertkit.user_tables.guess import guess
 
 
@@ -17,6 +19,32 @@ def test_a_tenth_of_every_class_is_held_out(here: Path) -> None:
     assert len(train) + len(dev) == 400
     assert Counter(example.label for example in dev) == {"negative": 13, "positive": 27}
     assert any(note.startswith("no dev file: 40 of 400 examples are held out as dev") for note in task.reader.notes())
+
+
+def test_many_small_classes_do_not_make_a_third_of_train_dev(here: Path) -> None:
+    rows = [(str(row), sentence(row), f"class {row % 100}") for row in range(300)]
+    task = guess(write_csv(here / "r.csv", rows)).task
+    train, dev = task.examples("train"), task.examples("dev")
+    assert (len(train), len(dev)) == (240, 60)
+    assert len({example.label for example in dev}) == 60
+    notes = task.reader.notes()
+    assert any(
+        "60 of 300 examples are held out as dev (20%, about 10% of every class, chosen by" in each for each in notes
+    )
+    assert any(each.startswith("dev has no example of class ") for each in notes)
+    dev_turned = guess(write_csv(here / "turned.csv", rows[::-1])).task.examples("dev")
+    assert {example.first for example in dev_turned} == {example.first for example in dev}
+
+
+def test_classes_of_five_rows_have_one_in_dev(here: Path) -> None:
+    rows = [(str(row), sentence(row), f"class {row % 37}") for row in range(5 * 37)]
+    dev = guess(write_csv(here / "r.csv", rows)).task.examples("dev")
+    assert len(dev) == len({example.label for example in dev}) == 37
+
+
+def test_dev_is_never_empty(here: Path) -> None:
+    rows = [(str(row), sentence(row % 2), "7.25" if row % 2 else "1.5") for row in range(4)]
+    assert hold_out([TextExample(*row) for row in rows], 0.1, by_class=False)[1]
 
 
 def test_the_held_out_rows_do_not_depend_on_the_order(here: Path) -> None:

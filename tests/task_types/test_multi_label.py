@@ -17,6 +17,8 @@ from bertkit.contracts import Tokenizer
 from bertkit.data.features import collate
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BAD_DATA, BertkitError
+from bertkit.formats.tables import Table
+from bertkit.inference.prediction_formats import find_writer
 from bertkit.model import Model
 from bertkit.task_types import (
     MultiLabelTask,
@@ -45,6 +47,16 @@ def test_cells_are_read_in_all_their_spellings(task: MultiLabelTask) -> None:
         ("bright", "long"),
     ]
     assert "7 rows of train have no label and are left out" in task.reader.notes()
+
+
+@pytest.mark.parametrize("separator", [";", "|", ","])
+def test_predictions_in_a_file_are_read_by_their_task(separator: str, tmp_path: Path) -> None:
+    task = MultiLabelTask(name="m", labels=("a;b", "c|d", "e,f", "g"), separator=separator)
+    answers = [("a;b", "c|d"), ("e,f", "g"), (), ("g",)]
+    records = [{"id": str(row), "label": list(answer)} for row, answer in enumerate(answers)]
+    find_writer(tmp_path / "p.csv")(records, tmp_path / "p.csv", task.answer_columns)
+    cells = [row.cells[0] for row in Table(tmp_path / "p.csv").rows("label")]
+    assert [task.read_label(cell, "") for cell in cells] == answers
 
 
 def test_the_guess_is_described(tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def test_a_choice_is_described_and_reported(tokenizer: Tokenizer) -> None:
     }
     mark = TASK.report(EXAMPLES[0], answer)
     assert (mark.gold, mark.answer) == ("stopped at dawn", "sang")
+    assert mark.words == len(mark.text.replace("|", "").split())
     assert mark.error == pytest.approx(0.5)
 
 

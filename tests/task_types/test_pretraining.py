@@ -13,7 +13,7 @@ from tests.data.numbered_corpus import DOCUMENTS, corpus
 
 from bertkit.batch import IGNORE, Batch
 from bertkit.data.mixture import Mixture
-from bertkit.data.segment_pairs import Sampling, SegmentPair
+from bertkit.data.segments import RowSegments, Sampling
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.objective_settings import Masking
 from bertkit.objectives.mlm import MaskedLanguageModel
@@ -106,7 +106,7 @@ def test_a_text_is_cut_into_two_rows_that_are_masked_apart(source: PretrainingSo
 
 
 def test_a_single_token_is_one_row_without_a_label(source: PretrainingSource) -> None:
-    feature = source.encode_passages(SegmentPair(np.array([7])))
+    feature = source.encode_passages(RowSegments(np.array([7])))
     assert feature.lengths is not None
     assert feature.lengths.tolist() == [3]
     assert feature.labels == {"passages": IGNORE}

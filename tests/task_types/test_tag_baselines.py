@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from bertkit.task_types import TagExample, TaggingTask
+from bertkit.task_types import TagExample, TaggingTask, TagPrediction
+from bertkit.task_types.baselines import sample_training
 
 TASK = TaggingTask(name="names", labels=("O", "B-PER", "B-LOC", "B-ORG"))
 TRAIN = [
@@ -21,6 +22,20 @@ def test_one_tag_for_all_words() -> None:
 def test_each_word_has_its_most_frequent_tag_and_an_unknown_one_that_of_all() -> None:
     found = TASK.baselines()["most frequent tag of each word"](TRAIN, DEV)
     assert [each.label for each in found] == [("B-PER", "O", "O"), ("B-LOC",)]
+
+
+def test_the_words_of_a_document_are_no_text_of_its_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file without -DOCSTART- is one document: the limit on characters would be reached after few sentences."""
+    words = ("a", "stone") * 99
+    train = [TagExample(str(row), words[:2], ("O", "O"), document=words, start=2 * row) for row in range(99)]
+    monkeypatch.setattr("bertkit.task_types.baselines._MOST_CHARACTERS", 99 * len("a stone"))
+    assert sample_training(train) == train
+
+
+def test_the_report_of_a_sentence_has_its_own_words() -> None:
+    example = TagExample("1", ("Ada", "met"), ("O", "O"), source="Ada met", document=("Ada", "met", "Bush"))
+    found = TASK.report(example, TagPrediction(("O", "O"), (1.0, 1.0), ()))
+    assert (found.text, found.words) == ("Ada met", 2)
 
 
 def test_the_task_scores_entities() -> None:

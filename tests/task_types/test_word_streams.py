@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertkit.data.batches import OrderedSource, batch_indices, batches_in_epoch
+from bertkit.contracts import OrderedSource
+from bertkit.data.batches import batch_indices, batches_in_epoch
 from bertkit.data.mixture import Mixture
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus

@@ -134,7 +134,7 @@ def test_predictions_of_an_untrained_model_can_be_scored_described_and_reported(
         record = json.loads(json.dumps(task.describe(example, prediction)))
         assert record["id"] == example.id
         assert task.answer_columns.answer in record
-        assert set(task.further_answer_files) <= record.keys()
+        assert set(task.answer_columns.files) <= record.keys()
         assert task.report(example, prediction).error >= 0
 
 

@@ -12,8 +12,7 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.config import Setting, apply, origins, parse_settings, read_settings, settings_of
 from bertkit.contracts import EncoderConfig
 from bertkit.data.shards import TOKENIZER, read_manifest
-from bertkit.encoder_types import configure_architecture, name_architecture
-from bertkit.encoder_types.architectures import spec_of_config
+from bertkit.encoder_types.architectures import configure_architecture, name_architecture, spec_of_config
 from bertkit.errors import usage_error
 from bertkit.options.job import AnyPath
 from bertkit.options.pretraining import PretrainOptions

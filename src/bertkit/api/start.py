@@ -14,7 +14,7 @@ from bertkit.report.progress import Progress
 
 @verb(QuickstartOptions)
 def quickstart(options: QuickstartOptions) -> QuickstartResult:
-    """Scores of both models and where they are."""
+    """The scores of every start, such as pre-trained and random weights, and the folder of the models."""
     with Progress(options.progress) as bar:
         return run_quickstart(Path(options.output), minutes=options.minutes, progress=bar)
 

@@ -6,10 +6,12 @@ must not wait for PyTorch. The verbs of ``bertkit`` itself are imported when the
 
 from __future__ import annotations
 
+import inspect
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Literal
 
 from cyclopts import App, CycloptsError, Group, Parameter
@@ -40,41 +42,38 @@ from bertkit.errors import BertkitError, usage_error
 from bertkit.escaping import printable
 from bertkit.options.command import spell_usage, spell_verb
 from bertkit.options.help import EXAMPLES
+from bertkit.options.verbs import VERBS
 
-VERB_FUNCTIONS: tuple[Callable[..., None], ...] = (
-    start.quickstart,
-    start.doctor,
-    text.corpus_check,
-    text.tokenizer_train,
-    text.tokenizer_show,
-    text.tokenizer_compare,
-    text.prepare,
-    pretraining.pretrain,
-    inference.fill,
-    finetuning.finetune,
-    finetuning.tune,
-    evaluation.evaluate,
-    evaluation.compare,
-    inference.predict,
-    embedding.embed,
-    embedding.search,
-    explanation.attention,
-    explanation.explain,
-    serving.serve,
-    exchange.import_,
-    exchange.export,
-    reproduction.reproduce,
-    benchmarks.glue_table,
-    benchmarks.glue_submit,
-    benchmarks.squad_score,
-    speed.bench_prepare,
-    speed.bench_pretrain,
-    speed.bench_finetune,
-    speed.bench_inference,
-    records.track,
-    records.config_show,
+_MODULES = (
+    benchmarks,
+    embedding,
+    evaluation,
+    exchange,
+    explanation,
+    finetuning,
+    inference,
+    pretraining,
+    records,
+    reproduction,
+    serving,
+    speed,
+    start,
+    text,
 )
-"""Every verb; ``spell_verb`` of the name of the function is what a user types."""
+
+
+def _find_functions() -> dict[str, Callable[..., None]]:
+    own = [each for module in _MODULES for each in vars(module).values() if _is_defined_in(each, module)]
+    functions = {spell_verb(each.__name__): each for each in own}
+    return {verb: functions[verb] for verb in VERBS}
+
+
+def _is_defined_in(value: object, module: ModuleType) -> bool:
+    return inspect.isfunction(value) and value.__module__ == module.__name__
+
+
+VERB_FUNCTIONS: Mapping[str, Callable[..., None]] = _find_functions()
+"""The function of every verb: the one of this name in ``_MODULES``."""
 
 _GROUPS = {
     "corpus": "Look at text files before they are prepared.",
@@ -115,11 +114,10 @@ def _build() -> App:
     groups = {name: App(name=name, help=help) for name, help in _GROUPS.items()}
     for each in groups.values():
         app.command(each)
-    for function in VERB_FUNCTIONS:
-        verb = spell_verb(function.__name__)
+    for verb, function in VERB_FUNCTIONS.items():
         group, _, name = verb.rpartition(" ")
         options = Parameter(allow_leading_hyphen=True) if verb in _WITH_ANY_TEXT else None
-        usage = f"Usage: {spell_usage(verb)}\nExample: {EXAMPLES.get(verb, spell_usage(verb))}\n"
+        usage = f"Usage: {spell_usage(verb)}\nExample: {EXAMPLES[verb]}\n"
         command = App(name=name, usage=usage, default_parameter=options, group_arguments=_ARGUMENTS)
         command.default(make_command(function))
         (groups[group] if group else app).command(command)

@@ -14,7 +14,7 @@ from bertkit.cli.app import VERB_FUNCTIONS
 from bertkit.cli.commands import SWITCHES
 from bertkit.cli.man_page import make_man_page
 from bertkit.escaping import Markup
-from bertkit.options.command import spell_option, spell_usage, spell_verb
+from bertkit.options.command import spell_option, spell_usage
 from bertkit.options.description import Option, describe, format_type, list_options, summarize
 from bertkit.options.verbs import HEADINGS, VERBS
 from bertkit.report.tables import markdown_table
@@ -25,9 +25,8 @@ MANUAL = "bertkit.1"
 
 def make_pages() -> Mapping[str, str]:
     """The text of every page by the name of its file: an index, one page per verb, and the manual page."""
-    functions = {spell_verb(function.__name__): function for function in VERB_FUNCTIONS}
-    pages = {_file_name(verb): "\n".join(_describe_verb(verb, functions[verb])) for verb in VERBS}
-    return {INDEX: "\n".join(_list_verbs()), MANUAL: make_man_page(functions), **pages}
+    pages = {_file_name(verb): "\n".join(_describe_verb(verb, each)) for verb, each in VERB_FUNCTIONS.items()}
+    return {INDEX: "\n".join(_list_verbs()), MANUAL: make_man_page(VERB_FUNCTIONS), **pages}
 
 
 def write_pages(folder: Path) -> None:

@@ -42,10 +42,16 @@ def bench_inference(options: BenchInferenceOptions, *, json: bool, verbosity: Ve
         return
     show_lines([f"{speed.processor}, threads: {speed.threads}, {count_of(speed.texts, 'text')}, {speed.clock}"])
     rows = [
-        (each.system, *map(_figure, (each.texts_per_second, each.long_texts_per_second, each.one_text_ms)), each.cosine)
+        (
+            each.system,
+            *(_figure(each.texts_per_second), f"{each.texts_bertkit_is_faster:.2f} x"),
+            *(_figure(each.long_texts_per_second), f"{each.long_texts_bertkit_is_faster:.2f} x"),
+            *(_figure(each.one_text_ms), each.cosine),
+        )
         for each in speed.systems
     ]
-    show_table(("system", "texts/s", "long texts/s", "one text, ms", "smallest cosine"), rows)
+    faster = "bertkit is faster"
+    show_table(("system", "texts/s", faster, "long texts/s", faster, "one text, ms", "smallest cosine"), rows)
 
 
 def _show(speed: SpeedComparison, *, json: bool) -> None:

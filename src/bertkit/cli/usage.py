@@ -20,12 +20,16 @@ _OTHER_NAMES = {"model_name_or_path": "model", "output_dir": "output", "train_fi
 _NOTES = re.compile(r" \[(default:|from |above |at least ).*")
 """The default and the range at the end of a help text."""
 
+_OPTION = re.compile(r"--[a-z]")
+
 
 def explain_usage(error: CycloptsError) -> BertkitError:
     """The usage error, in one line, for what cyclopts found wrong with a command line."""
     verb = " ".join(error.command_chain or ())
     options = list_options(VERBS[verb]) if verb in VERBS else ()
     match error:
+        case UnusedCliTokensError() if unknown := _unknown_option(error):
+            return usage_error(unknown)
         case UnusedCliTokensError():
             return usage_error(f'unexpected argument "{(error.unused_tokens or [""])[0]}".')
         case MissingArgumentError() if option := _find(options, error):
@@ -37,6 +41,18 @@ def explain_usage(error: CycloptsError) -> BertkitError:
             return usage_error(f"unknown option: {error.token.keyword or error.token.value}. Did you mean {near}?")
     message = str(error)
     return usage_error(message[:1].lower() + message[1:])
+
+
+def _unknown_option(error: UnusedCliTokensError) -> str:
+    """The sentence about the first word that is spelled like an option and is none; empty without one.
+
+    Where a text may begin with a dash, such a word is taken for an argument, and a right one is left over.
+    """
+    arguments = error.app.assemble_argument_collection() if error.app else ()
+    known = {name for argument in arguments for name in argument.names}
+    typed = [word.partition("=")[0] for word in error.root_input_tokens or () if _OPTION.match(word)]
+    word = next((each for each in typed if each not in known), None)
+    return f"unknown option: {word}.{did_you_mean(word, known)}".replace('"', "") if word else ""
 
 
 def _find(options: Sequence[Option], error: MissingArgumentError) -> Option | None:

@@ -162,16 +162,23 @@ def _judge(
         verdict="" if seen and labelled.file is not None else judged,  # the baselines have read these examples, too
         warnings=[
             *list_cautions(
-                model.task,
+                task,
                 [each.label for each in examples],
                 [each.label for each in predictions],
                 evaluation[task.metric],
-                run.seeds if run else (),
-                labelled.split,
+                trained=model.task,
+                seeds=run.seeds if run else (),
+                split=labelled.split,
+                is_training_dev=_is_training_dev(model, labelled),
             ),
             *seen,
         ],
     )
+
+
+def _is_training_dev(model: Pipeline, labelled: LabelledSplit) -> bool:
+    """Whether the examples are those of dev that the training of the model was evaluated on."""
+    return labelled.file is None and labelled.split == "dev" and labelled.task.name == model.task.name
 
 
 def caution_about_training_data(model: Pipeline, labelled: LabelledSplit) -> list[str]:

@@ -13,8 +13,9 @@ from bertkit.errors import data_error, usage_error
 from bertkit.finetuning.results import RESULTS, read_results
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.report.progress import Progress
-from bertkit.report.tables import summarize_scores
+from bertkit.results import Result
 from bertkit.runs import read_run
+from bertkit.scores import summarize_scores
 from bertkit.storage.atomic import write_text
 from bertkit.storage.outputs import open_output_folder
 from bertkit.task_types import FileTask, TextTask
@@ -34,8 +35,8 @@ class GlueScore:
     run: Path
 
 
-@dataclass(frozen=True, kw_only=True)
-class GlueTable:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GlueTable(Result):
     """``best`` and ``mean`` are averages over the paper's nine columns; None if some are ``missing``."""
 
     scores: list[GlueScore]
@@ -44,8 +45,8 @@ class GlueTable:
     missing: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class GlueSubmission:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GlueSubmission(Result):
     """``rows`` counts the rows of every file that was written; ``missing`` says why the others were not."""
 
     folder: Path

@@ -130,7 +130,7 @@ def evaluate_predictions(
         scores=scores,
         lengths=_score_lengths(task, examples, predictions, reports),
         worst=wrong[:_MAX_WORST],
-        notes=[*notes, *_describe_truncation(reports)],
+        notes=[*notes, *_describe_truncation(reports, task.truncated)],
         classes=_score_classes(task, examples, predictions),
         calibration=_calibrate(reports),
         parts=task.score_parts(examples, predictions),
@@ -197,9 +197,10 @@ def _calibrate(reports: Sequence[ExampleReport]) -> Calibration | None:
     return Calibration(error=expected_calibration_error(bins), bins=bins)
 
 
-def _describe_truncation(reports: Sequence[ExampleReport]) -> list[str]:
+def _describe_truncation(reports: Sequence[ExampleReport], kind: str) -> list[str]:
+    """A sentence if the end of some inputs was not read; ``kind`` names what was cut off: text or question."""
     lost = [report.num_truncated for report in reports if report.num_truncated]
     if not lost:
         return []
-    texts = f"{len(lost):,} of {count_of(len(reports), 'text')} {verb_of(len(lost), 'was', 'were')} truncated"
+    texts = f"{len(lost):,} of {count_of(len(reports), kind)} {verb_of(len(lost), 'was', 'were')} truncated"
     return [f"{texts} at the end, by {count_of(sum(lost), 'token')} in all"]

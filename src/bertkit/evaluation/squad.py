@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bertkit.errors import data_error, usage_error
 from bertkit.metrics.squad import Rules, score_all, score_all_v2
+from bertkit.results import Result
 from bertkit.task_files.squad_files import read_json_file
 from bertkit.task_types import QuestionAnsweringTask, SpanExample
 
@@ -16,8 +17,8 @@ _THRESHOLD = 1.0
 """The ``--na-prob-thresh`` of ``evaluate-v2.0.py`` unless it is given."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SquadScore:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SquadScore(Result):
     """``scores`` under the names of the official program, in per cent.
 
     ``missing`` are the ids of questions without a prediction, which count as wrong; ``unknown`` those of predictions
@@ -44,13 +45,13 @@ def score_predictions(
 
     ``null_odds`` is a file of question id -> score that the question has no answer (higher is more likely); an answer
     whose odds are above ``null_threshold`` (None is 1, as in the official program) becomes none. Without ``rules`` they
-    are those of SQuAD 2.0 if a question is marked as impossible, else those of 1.1.
+    are those of SQuAD 2.0 if some question has no answer, else those of 1.1.
     """
     examples = list(QuestionAnsweringTask(name=str(questions), null=True).reader.read(questions))
     gold = {example.id: _texts(example, questions) for example in examples}
     if not gold:
         raise data_error(f"{questions} has no questions: there is nothing to score.")
-    rules = rules or ("v2" if any(example.impossible for example in examples) else "v1")
+    rules = rules or ("v2" if any(example.impossible or not example.answers for example in examples) else "v1")
     predicted = _read_answers(predictions)
     odds = None if null_odds is None else _read_numbers(null_odds)
     if null_threshold is not None and odds is None:

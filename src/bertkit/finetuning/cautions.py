@@ -25,24 +25,27 @@ def list_cautions(
     gold: Sequence[object],
     predicted: Sequence[object],
     score: Score,
+    *,
+    trained: FileTask,
     seeds: Sequence[SeedResult],
     split: str = "dev",
+    is_training_dev: bool = True,
 ) -> list[str]:
-    """All of them for a model of ``task`` that has this ``score`` on a split, with the right answers ``gold``.
+    """All of them for a model that has this ``score`` on a split of ``task``, with the right answers ``gold``.
 
-    ``predicted`` are its answers, empty where they are not known, and ``seeds`` the results of its training.
+    ``predicted`` are its answers, empty where they are not known. ``trained`` is the task of its training, ``seeds``
+    are the results, and ``is_training_dev`` says whether its epochs and thresholds were chosen on these examples.
     """
-    has_weights = isinstance(task, Weightable)
     return [
-        *caution_about_answers(gold, predicted, split, has_weights=has_weights),
-        *caution_about_thresholds(task, gold, split),
-        *caution_about_zero(score, task.metric, split),
-        *caution_about_size(len(gold), task.metric, split),
-        *(caution_about_epochs(seeds, task.metric) if seeds else []),
+        *_caution_about_answers(gold, predicted, split, has_weights=isinstance(trained, Weightable)),
+        *(_caution_about_thresholds(trained, gold) if is_training_dev else []),
+        *_caution_about_zero(score, task.metric, split),
+        *_caution_about_size(len(gold), task.metric, split),
+        *(_caution_about_epochs(seeds, trained.metric) if seeds else []),
     ]
 
 
-def caution_about_size(num_examples: int, metric: str, split: str = "dev") -> list[str]:
+def _caution_about_size(num_examples: int, metric: str, split: str) -> list[str]:
     """Too few examples of a split to tell how good a model is."""
     if num_examples >= _FEW_EXAMPLES:
         return []
@@ -52,8 +55,8 @@ def caution_about_size(num_examples: int, metric: str, split: str = "dev") -> li
     return [f"with {count_of(num_examples, f'{split} example')} a score is uncertain by {uncertain} up or down"]
 
 
-def caution_about_answers(
-    gold: Sequence[object], predicted: Sequence[object], split: str = "dev", *, has_weights: bool = True
+def _caution_about_answers(
+    gold: Sequence[object], predicted: Sequence[object], split: str, *, has_weights: bool
 ) -> list[str]:
     """The same answer for every example of a split, although the right answers differ.
 
@@ -73,13 +76,13 @@ def _spell(answer: object) -> str:
     return f'"{answer}"'
 
 
-def caution_about_thresholds(task: FileTask, gold: Sequence[object], split: str = "dev") -> list[str]:
+def _caution_about_thresholds(task: FileTask, gold: Sequence[object]) -> list[str]:
     """A threshold for each of several labels, chosen on the few examples of dev that have the label.
 
     A model that knows nothing then has a macro F1 of 0.195 on the 200 dev examples and of 0.133 on others (28 labels,
     17 examples each); with 500 it is 0.174 and 0.142.
     """
-    if split != "dev" or not isinstance(task, MultiLabelTask):
+    if not isinstance(task, MultiLabelTask):
         return []
     having = sum(len(labels) for labels in gold if isinstance(labels, tuple)) / len(task.labels)
     if having >= _ENOUGH_FOR_THRESHOLD:
@@ -88,14 +91,14 @@ def caution_about_thresholds(task: FileTask, gold: Sequence[object], split: str 
     return [f"{chosen}: other texts will have lower scores"]
 
 
-def caution_about_zero(score: Score, metric: str, split: str = "dev") -> list[str]:
+def _caution_about_zero(score: Score, metric: str, split: str) -> list[str]:
     """Nothing is right: a model that tags words finds no entity, as it does after too few steps."""
     if score != 0 or metric in CORRELATIONS:
         return []
     return [f"{metric} is 0: nothing that the model finds in {split} is right; more --epochs or a higher --lr may help"]
 
 
-def caution_about_epochs(seeds: Sequence[SeedResult], metric: str) -> list[str]:
+def _caution_about_epochs(seeds: Sequence[SeedResult], metric: str) -> list[str]:
     """More epochs may be better: in its last one every seed was better than in all before. Nothing is said of scores
     that are undefined, or perfect."""
     epochs = len(seeds[0].epochs)

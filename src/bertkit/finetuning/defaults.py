@@ -9,8 +9,8 @@ from torch import nn
 
 from bertkit.checkpoint.model_folder import ModelFolder, has_pooler
 from bertkit.contracts import LayerStack
-from bertkit.encoder_types import context_of
 from bertkit.encoder_types.building import sketch_encoder
+from bertkit.encoder_types.settings import context_of
 from bertkit.finetuning.starting_point import trained_task
 from bertkit.task_types import (
     FileTask,

@@ -10,10 +10,9 @@ from typing import Any
 from bertkit import config
 from bertkit.finetuning.baselines import Baseline, verdict
 from bertkit.metrics.classification import ClassScore
-from bertkit.report.tables import summarize_scores
 from bertkit.results import Result
 from bertkit.runs import RunFolder, read_run
-from bertkit.scores import Score, rank_score
+from bertkit.scores import Score, rank_score, summarize_scores
 from bertkit.storage.checksums import read_record, write_checked
 
 RESULTS = "results.json"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bertkit import config
-from bertkit.checkpoint.model_folder import OTHERS_READ, ModelFolder
+from bertkit.checkpoint.model_folder import READABLE_ELSEWHERE, ModelFolder
 from bertkit.errors import usage_error
 from bertkit.finetuning.card import write_finetuning_card
 from bertkit.finetuning.cautions import list_cautions
@@ -147,10 +147,12 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     gold = [example.label for example in data.dev]
     best = ModelFolder.open(folder.model)
     predicted = _predict_classes(data, best)
-    warnings = list_cautions(run.task, gold, predicted, result.best.scores[result.metric], results)
+    warnings = list_cautions(
+        run.task, gold, predicted, result.best.scores[result.metric], trained=run.task, seeds=results
+    )
     for warning in warnings:
         progress.say(warning)
-    if best.metadata.get(OTHERS_READ) == "encoder":
+    if best.metadata.get(READABLE_ELSEWHERE) == "encoder":
         progress.say(explain_export(run.task))
     result = replace(result, warnings=warnings)
     if run.task.predicts_one_class:

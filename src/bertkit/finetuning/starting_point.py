@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder, LayerStack
-from bertkit.encoder_types import Transformer, WordEncoder
 from bertkit.encoder_types.building import enlarge
+from bertkit.encoder_types.transformer import Transformer
+from bertkit.encoder_types.words import WordEncoder
 from bertkit.errors import usage_error
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.units import change_unit

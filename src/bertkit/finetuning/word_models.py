@@ -15,7 +15,9 @@ from bertkit import lookup as names
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.data.shards import Corpus
 from bertkit.data.word_vectors import WordVectors, read_vectors, train_vectors
-from bertkit.encoder_types import EncoderSpec, WordEncoder, WordReaderConfig, configure
+from bertkit.encoder_types.settings import configure
+from bertkit.encoder_types.spec import EncoderSpec
+from bertkit.encoder_types.words import WordEncoder, WordReaderConfig
 from bertkit.encoders.elmo import Elmo
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.model import Model

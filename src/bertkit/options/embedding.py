@@ -55,7 +55,7 @@ class SearchOptions(ModelOptions):
     model: Annotated[AnyPath | LoadedModel, Input("model")]
     """The model that made the vectors. In Python also a loaded model, which stays on its device."""
     top_k: Neighbours = 10
-    """Results."""
+    """Number of texts per query."""
     texts: TableFile | None = None
     """The file that was embedded, to show its texts. [default: VECTORS, if it is a .parquet]"""
     encoding: str | None = None

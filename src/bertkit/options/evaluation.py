@@ -40,7 +40,7 @@ class EvaluateOptions(LabelledDataOptions):
     on: str | None = None
     """Another task with the same labels, such as glue:ax for a model of glue:mnli."""
     output: AnyPath | None = None
-    """Folder for report.html and report.json. [default: RUN/evaluation-SPLIT]"""
+    """Folder for report.html and report.json. [default: a folder evaluation-... in RUN, which is printed]"""
     overwrite: bool = False
     """Replace the report in OUTPUT."""
     no_baseline: bool = False

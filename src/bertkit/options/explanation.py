@@ -10,10 +10,7 @@ from bertkit.options.job import AnyPath, ModelOptions
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionOptions(ModelOptions):
-    """Write a page that shows what each head of a model attends to in a text.
-
-    ``bertkit attention MODEL "A film to see twice." -o page.html``
-    """
+    """Write a page that shows what each head of a model attends to in a text."""
 
     model: ModelPath = field(kw_only=False)
     """Run folder or model folder of a transformer."""
@@ -32,8 +29,6 @@ class ExplainOptions(ModelOptions):
     """Write a page that shows which tokens a prediction rests on, by integrated gradients.
 
     The prediction is one or several classes, a number, tags, an answer or a masked word; not a similarity or a choice.
-
-    ``bertkit explain RUN "A film to see twice." -o page.html``
     """
 
     model: ModelPath = field(kw_only=False)

@@ -46,7 +46,7 @@ class TaskTrainingOptions(TrainingOptions):
     dev: TablePath | None = None
     """Development file, which picks the best epoch; without one, a tenth of your own table is held out."""
     test: TablePath | None = None
-    """Test file."""
+    """Test file, for bertkit evaluate RUN --split test; not used in training."""
     text: str | None = None
     """Column of the text in your own table. [default: guessed, and printed]"""
     pair: str | None = None
@@ -60,7 +60,8 @@ class TaskTrainingOptions(TrainingOptions):
     """Weights of the classes in the loss: NAME=NUMBER,NAME=NUMBER, or "balanced" for inverse frequencies. In Python
     also a dictionary, such as {"positive": 2}, or {0: 1, 1: 5} where the labels are numbers."""
     allow_rare_labels: bool = False
-    """Keep a class that occurs once and looks like a misspelling of another."""
+    """Keep rare labels that look like misspellings of a common one, and spellings that differ in case or spacing, as
+    classes of their own."""
     fold_labels: bool = False
     """Treat labels that differ in case or spacing only as one, spelled as it is most often."""
     encoding: str | None = None
@@ -79,7 +80,7 @@ class TaskTrainingOptions(TrainingOptions):
     batch_size: BatchSize | None = None
     """Examples per optimizer step. [default: 32]"""
     limit: PositiveInt | None = None
-    """Use at most this many training examples."""
+    """Use the first N training examples only; shuffle a sorted file."""
     no_baseline: bool = False
     """Do not compare with the most frequent answer and a bag of words."""
     from_scratch: bool = False
@@ -100,7 +101,7 @@ class TaskTrainingOptions(TrainingOptions):
 class FinetuneOptions(TaskTrainingOptions):
     """Fine-tune a pre-trained model for a task, or on your own table.
 
-    ``bertkit finetune reviews.csv --model MODEL -o RUN`` guesses the columns of the table and prints its guess.
+    The columns of a table are guessed, and the guess is printed.
     """
 
     then: Annotated[str | Path | TaskValue | DataTable, Input("task")] | None = None

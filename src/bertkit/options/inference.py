@@ -12,10 +12,7 @@ from bertkit.ranges import VocabularySize
 
 @dataclass(frozen=True, kw_only=True)
 class FillOptions(InferenceOptions):
-    """Predict the words at [MASK].
-
-    ``bertkit fill MODEL "Paris is the [MASK] of France."``
-    """
+    """Predict the words at [MASK]."""
 
     model: ModelPath = field(kw_only=False)
     """Run folder or Hugging Face folder of a BERT, RoBERTa or ModernBERT with its masked-LM head."""

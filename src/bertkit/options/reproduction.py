@@ -13,8 +13,7 @@ from bertkit.options.job import AnyPath, Engine, ModelJobOptions
 class ReproduceOptions(ModelJobOptions):
     """Reproduce a table of the BERT paper, all systems pre-trained on one corpus.
 
-    ``bertkit reproduce table5 --scale tiny -o OUT``. The same command continues after an interruption. Started several
-    times, it divides the work among the processes.
+    The same command continues after an interruption. Started several times, it divides the work among the processes.
     """
 
     CONTINUES = True

@@ -15,7 +15,7 @@ from bertkit.ranges import PositiveFloat, PositiveInt, Range
 class ServeOptions(InferenceJobOptions):
     """Serve models over HTTP, with the protocols of Hugging Face, OpenAI, TEI, Cohere and Label Studio.
 
-    ``bertkit serve runs/reviews`` answers on http://127.0.0.1:8080 until Ctrl-C; a browser shows a page there.
+    The server answers until Ctrl-C; a browser shows a page at its address, which is http://127.0.0.1:8080 by default.
     """
 
     models: Sequence[AnyPath] = field(kw_only=False)

@@ -33,15 +33,15 @@ class BenchInferenceOptions(JobOptions):
     limit: Repetitions = 1000
     """Use at most this many texts, from the beginning of TEXTS."""
     rounds: Repetitions = 3
-    """Rounds, in each of which all systems are measured in turn; the best one of each system is shown."""
+    """Rounds, in each of which all systems are measured in turn; medians are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchPretrainOptions(JobOptions):
     """Measure the speed of pre-training steps in float32 and bfloat16 on the CPU, also that of Hugging Face.
 
-    A step is forward, backward and update of a BERT with MLM and NSP on random tokens. bfloat16 is left out where the
-    processor has to emulate it. OMP_NUM_THREADS sets the threads.
+    A step is forward, backward, clipping and update of a BERT with MLM and NSP on one batch of random tokens. bfloat16
+    is left out where the processor has to emulate it. OMP_NUM_THREADS sets the threads.
     """
 
     size: str = "mini"

@@ -17,6 +17,7 @@ from bertkit.inference.pipeline import Pipeline
 from bertkit.pretraining.run import PretrainResult
 from bertkit.quick_start.docstrings import Document
 from bertkit.report.progress import describe_duration
+from bertkit.results import Result
 
 UNTRAINED = "untrained network"
 INITIAL_WEIGHTS = "co-occurrence counts"
@@ -73,8 +74,8 @@ class Score:
         return statistics.stdev(self.accuracies) if len(self.accuracies) > 1 else 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class QuickstartResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class QuickstartResult(Result):
     """The results of the quickstart. ``scores`` has those of the fine-tunings, by what they start from.
 
     ``losses`` are the masked-LM losses over the steps of pre-training, and ``seconds`` the total time.

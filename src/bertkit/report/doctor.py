@@ -17,6 +17,7 @@ from bertkit.machine.device import default_device, explain_device
 from bertkit.machine.memory import host_memory
 from bertkit.machine.precision import Precision, choose_precision, explain_precision, measure_matmul_speed
 from bertkit.machine.processor import count_cores, processor_name
+from bertkit.results import Result
 
 _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy", "msgspec", "cyclopts", "matplotlib", "scikit-learn")
 
@@ -25,8 +26,8 @@ _REQUIREMENT = re.compile(r"""([\w.-]+).*; *extra *== *['"]([\w-]+)['"]""")
 """Of an optional library: its name, and the extra of bertkit that installs it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Diagnosis:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Diagnosis(Result):
     """The result of ``examine``.
 
     ``gflops`` is the speed of matrix products by precision, ``reason`` says why ``precision`` was chosen,

@@ -29,8 +29,7 @@ from bertkit.report.style import (
     show_literally,
     text_on,
 )
-from bertkit.report.tables import summarize_scores
-from bertkit.scores import format_score, rank_score
+from bertkit.scores import format_score, rank_score, summarize_scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,6 +21,7 @@ from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Column
 
+from bertkit import config
 from bertkit.errors import count_of
 from bertkit.escaping import printable, to_json
 from bertkit.options.job import ProgressMode
@@ -37,7 +38,7 @@ Item = TypeVar("Item")
 
 @dataclass
 class _Job:
-    """The current job; ``total`` is None where nobody knows how much there is, as on stdin.
+    """The current job; ``total`` is None if the total is unknown, as on stdin.
 
     ``first`` is the ``done`` of the first report: a resumed job starts in the middle.
 
@@ -165,7 +166,7 @@ class _JsonLines(_Lines):
         self._write({"event": "finished", **_record(job), "seconds": round(job.seconds, 3)})
 
     def _write(self, record: Mapping[str, object]) -> None:
-        print(to_json(record), file=self.stream, flush=True)
+        print(to_json(config.to_json(record)), file=self.stream, flush=True)
 
 
 class _Bar(_View):
@@ -241,7 +242,10 @@ class Progress:
         self._view.message(printable(text))
 
     def start(self, job: str, total: int | None, unit: str) -> None:
-        """Start a job of ``total`` units, such as "step" or "file"; None if nobody knows. The previous job ends."""
+        """Start a job of ``total`` units, such as "step" or "file"; None if the total is unknown.
+
+        The previous job ends.
+        """
         self.finish()
         self._job = _Job(job, total, unit, begin=time.monotonic())
 

@@ -1,11 +1,9 @@
-"""Results as text: mean, standard deviation and best over seeds; tables for Markdown and for the terminal."""
+"""Tables for Markdown and for the terminal."""
 
 from __future__ import annotations
 
 import io
-import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import IO, Protocol, cast, runtime_checkable
 
 from rich import box
@@ -14,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bertkit.escaping import printable, to_markdown
-from bertkit.scores import UNDEFINED, format_score, is_defined, rank_score
+from bertkit.scores import UNDEFINED, format_score
 
 _UNLIMITED_WIDTH = 100_000
 """Columns of a page that never wraps a line: text that another program reads keeps one row per line."""
@@ -22,33 +20,6 @@ _UNLIMITED_WIDTH = 100_000
 
 _NO_NUMBER = ("-", format_score(UNDEFINED))
 """What is shown in place of a number that is missing or undefined."""
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """Scores of several seeds. ``sd`` is the standard deviation of a sample (n - 1), None for a single score.
-
-    If one of the scores is undefined, so is ``mean``, and ``sd`` is None; ``best`` is that of the others.
-    """
-
-    mean: float
-    sd: float | None
-    best: float
-    count: int
-
-    def __str__(self) -> str:
-        """``0.8123 ± 0.0041 (best 0.8170 of 5)``, or the single score."""
-        if self.sd is None:
-            return format_score(self.mean)
-        return f"{self.mean:.4f} ± {self.sd:.4f} (best {self.best:.4f} of {self.count})"
-
-
-def summarize_scores(scores: Sequence[float]) -> Summary:
-    """Mean, standard deviation and best of at least one score; higher is better."""
-    assert scores, "nothing to summarize"
-    mean, best = statistics.fmean(scores), max(scores, key=rank_score)
-    sd = statistics.stdev(scores) if len(scores) > 1 and is_defined(mean) else None
-    return Summary(mean=mean, sd=sd, best=best, count=len(scores))
 
 
 @runtime_checkable

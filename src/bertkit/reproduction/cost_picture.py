@@ -19,9 +19,9 @@ from bertkit.report.style import (
     save,
     set_panel_title,
 )
-from bertkit.report.tables import Summary
 from bertkit.reproduction.paper import PaperColumn, find_column
 from bertkit.reproduction.result_tables import ResultRow, ResultTable
+from bertkit.scores import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

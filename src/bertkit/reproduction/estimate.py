@@ -19,6 +19,7 @@ from bertkit.pretraining.record import PretrainRun
 from bertkit.report.progress import describe_duration
 from bertkit.report.tables import markdown_table
 from bertkit.reproduction.pretrainings import Pretraining, match_parameters
+from bertkit.results import Result
 from bertkit.training.flops import count_flops
 
 _EXPECTED_SHARE_OF_SPEED = 0.5
@@ -34,8 +35,8 @@ class PretrainingEstimate:
     flop: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReproductionEstimate:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReproductionEstimate(Result):
     """``finetunings`` counts trainings: every task, system, learning rate and seed. ``speed`` is in FLOP/s."""
 
     pretrainings: list[PretrainingEstimate]

@@ -32,6 +32,7 @@ from bertkit.reproduction.plan import ReproductionPlan
 from bertkit.reproduction.result_tables import ResultTable
 from bertkit.reproduction.results import ResultsReader
 from bertkit.reproduction.scales import SCALES, Scale
+from bertkit.results import Result
 from bertkit.runs import differing_settings
 from bertkit.scheduling import order_units, run_all
 from bertkit.storage.atomic import explain_output, make_folder
@@ -51,8 +52,8 @@ _OPTIONS = {"files": "--corpus", "vectors_file": "--vectors"}
 """The options that set what the record has under another name."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reproduction:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Reproduction(Result):
     """The tables that were made, and the page that shows all of them."""
 
     page: Path

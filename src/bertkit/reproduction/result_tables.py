@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bertkit.report.progress import describe_duration
-from bertkit.report.tables import Summary, markdown_table, summarize_scores
+from bertkit.report.tables import markdown_table
 from bertkit.reproduction.answers import Answer
+from bertkit.scores import Summary, summarize_scores
 
 _NO_FIGURE = "–"
 

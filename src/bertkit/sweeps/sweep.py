@@ -27,10 +27,9 @@ from bertkit.finetuning.run import begin_run, discard_unused_record, fill_in_pre
 from bertkit.machine.interrupts import Interrupted, Interrupts
 from bertkit.report.plots import plot_sweep
 from bertkit.report.progress import Progress
-from bertkit.report.tables import summarize_scores
 from bertkit.runs import DONE, InUseError, RunFolder
 from bertkit.scheduling import divide_work
-from bertkit.scores import is_defined, rank_score
+from bertkit.scores import is_defined, rank_score, summarize_scores
 from bertkit.storage.atomic import remove_folder, write_file
 from bertkit.sweeps.optuna_trials import Sampler, Trials, load_optuna
 from bertkit.sweeps.results import PointResult, SweepResult, format_settings, read_point, write_table

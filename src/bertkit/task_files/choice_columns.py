@@ -95,27 +95,40 @@ def read_choice_cells(table: Table, columns: Columns, choices: Sequence[str]) ->
         texts = tuple(cells[name].strip() for name in choices)
         while len(texts) > 2 and not texts[-1]:  # a row may have fewer choices than there are columns
             texts = texts[:-1]
+        where = at_row(table.path, row.line)
+        texts, keys = (texts, ()) if len(choices) > 1 else _read_list(texts[0], where)
         yield ChoiceCells(
             path=table.path,
             line=row.line,
             prompt=cells[columns.first],
             stem=cells[columns.second] if columns.second else "",
-            choices=texts if len(choices) > 1 else _read_list(texts[0], at_row(table.path, row.line)),
-            label=_WHOLE.sub(r"\1", cells[columns.label].strip()) if columns.label else None,
+            choices=texts,
+            label=_read_label(cells[columns.label].strip(), texts, keys) if columns.label else None,
             id=cells[columns.id] if columns.id else str(row.line),
         )
 
 
-def _read_list(cell: str, where: str) -> tuple[str, ...]:
+def _read_list(cell: str, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The choices in a cell, and the keys by which the label of the row names them, if there are any."""
+    keys: Sequence[object] = ()
     try:
         texts = parse_list(cell)
     except ValueError as error:
         raise data_error(f'{where}: the choices are "{shorten(cell, 60)}", not a list ({error}).') from error
-    if isinstance(texts, dict) and "text" in texts:  # as in ARC, beside the list of their letters or numbers
-        texts = texts["text"]
+    if isinstance(texts, dict) and "text" in texts:  # as in ARC; its keys are A to D in some rows, 1 to 4 in others
+        texts, keys = texts["text"], texts.get("label", ())
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise data_error(f'{where}: the choices are {shorten(cell, 60)}, not a list of texts such as ["one", "two"].')
-    return tuple(text.strip() for text in texts)
+    if keys and not (isinstance(keys, list) and len(keys) == len(texts)):
+        raise data_error(f"{where}: the choices need one label each: {len(texts)} texts, {shorten(str(keys), 60)}.")
+    return tuple(text.strip() for text in texts), tuple(str(key).strip() for key in keys)
+
+
+def _read_label(cell: str, choices: Sequence[str], keys: Sequence[str]) -> str:
+    """The label in a cell; the key of a choice becomes the letter of its place."""
+    whole = _WHOLE.fullmatch(cell)
+    label = whole[1] if whole and cell not in choices else cell
+    return chr(ord("A") + keys.index(label)) if label in keys else label
 
 
 def guess_spelling(rows: Sequence[ChoiceCells]) -> Spelling:

@@ -88,6 +88,8 @@ def tag_words(text: str, words: Sequence[str], spans: Sequence[Span], where: str
     for span in spans:
         if not 0 <= span.start < span.end <= len(text):
             raise data_error(f"{where}: the entity {list(span)} is not inside of its text of {len(text):,} characters.")
+        if any(map(str.isspace, span.type)):  # which ends a tag in a file of columns
+            raise data_error(f'{where}: the type "{span.type}" has a space; write {"_".join(span.type.split())}.')
     tags, end, before = list[str](), 0, None
     without: dict[Span | None, None] = dict.fromkeys(spans)
     for word in words:
@@ -123,6 +125,6 @@ def _read_span(value: object) -> Span | None:
     match value:
         case [bool(), _, _] | [_, bool(), _]:  # which Python counts among the whole numbers
             return None
-        case [int(start), int(end), str(type)] if type and not any(map(str.isspace, type)):
+        case [int(start), int(end), str(type)] if type.strip():
             return Span(start, end, type)
     return None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertkit.errors import data_error, usage_error
+from bertkit.formats.cells import parse_number
 from bertkit.formats.lines import at_row
 from bertkit.storage.json_text import parse_list
 from bertkit.task_files.files import Cells
@@ -21,6 +22,8 @@ _EXACT = 2.0**53
 """Smaller whole numbers differ as floats."""
 
 SEPARATORS = (";", "|", ",")
+
+_WRITE_LISTS = 'Write ["one", "two"]; cells that are one class each are --kind classes.'
 
 _JOINERS = "\u200c\u200d"
 """They are invisible, but change words of some scripts, and emoji."""
@@ -86,9 +89,9 @@ def read_labels(cell: str, separator: str, where: str) -> list[str]:
         try:
             names = parse_list(cell)
         except ValueError as error:
-            raise data_error(f"{where}: {cell[:99]} is not a list of labels ({error}).") from error
+            raise data_error(f"{where}: {cell[:99]} is not a list of labels ({error}). {_WRITE_LISTS}") from error
         if not isinstance(names, list) or not all(isinstance(name, str | int | float) for name in names):
-            raise data_error(f'{where}: {cell[:99]} is not a list of labels. Write ["one", "two"].')
+            raise data_error(f"{where}: {cell[:99]} is not a list of labels. {_WRITE_LISTS}")
         return [str(name).strip() for name in names]
     return [name for part in cell.split(separator) if (name := part.strip())]
 
@@ -175,13 +178,6 @@ def sort_labels(labels: Iterable[str]) -> tuple[str, ...]:
     """Numbers by size, words in alphabetical order."""
     known = sorted(labels)
     return tuple(sorted(known, key=float)) if are_numbers(known) else tuple(known)
-
-
-def parse_number(text: str) -> float:
-    """The number that a text spells; ValueError if it spells none, also for Python's ``1_000``, which may be a name."""
-    if "_" in text:
-        raise ValueError(text)
-    return float(text)
 
 
 def _number(label: str) -> float | None:

@@ -31,12 +31,14 @@ BaselineMethod = Callable[[Sequence[E], Sequence[E]], Sequence[P]]
 class AnswerColumns:
     """How a file shows predictions: the ``columns`` of a table, and which of them is the ``answer``.
 
-    ``further`` are fields that a record may have beside them, and ``kept`` columns of the input. ``join`` makes one
-    cell of an answer that is a list.
+    ``further`` are fields that a record may have beside them, ``files`` those of them that are also written to a JSON
+    file of their own, for the official programs, and ``kept`` columns of the input. ``join`` makes one cell of an
+    answer that is a list.
     """
 
     columns: tuple[str, ...]
     further: tuple[str, ...] = ("scores", "num_truncated")
+    files: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     answer: str = "label"
     join: Callable[[Sequence[str]], str] = " ".join
@@ -50,17 +52,16 @@ class FileTask(Task[E, P]):
     there is a dev file. ``about`` is a sentence about the task and its source.
 
     The class variables hold what depends on the type of the task: ``pipeline_tag`` is Hugging Face's name of it,
-    ``pipeline_method`` the method of ``Pipeline`` for a single input, ``answer_columns`` the layout of a file of
-    predictions, ``score_names`` the scores that ``metric`` may be (any if it is empty, as in a user's own class), and
-    ``predicts_one_class`` whether a prediction is one of ``labels``, so that a confusion matrix and McNemar's test
-    apply.
+    ``pipeline_method`` the method of ``Pipeline`` for a single input, ``score_names`` the scores that ``metric`` may be
+    (any if it is empty, as in a user's own class), ``predicts_one_class`` whether a prediction is one of ``labels``, so
+    that a confusion matrix and McNemar's test apply, and ``truncated`` what may be cut off: a text or a question.
     """
 
     pipeline_tag: ClassVar[str] = ""
     pipeline_method: ClassVar[str] = ""
-    answer_columns: ClassVar[AnswerColumns] = AnswerColumns(columns=("id", "label"))
     score_names: ClassVar[tuple[str, ...]] = ()
     predicts_one_class: ClassVar[bool] = False
+    truncated: ClassVar[str] = "text"
 
     files: TaskFiles = field(default_factory=TaskFiles)
     max_length: TaskLength = 128
@@ -70,6 +71,11 @@ class FileTask(Task[E, P]):
     def __post_init__(self) -> None:
         check_ranges(self)
         check_scores(self, "metric", self.metric)
+
+    @property
+    def answer_columns(self) -> AnswerColumns:
+        """The layout of a file of predictions."""
+        return AnswerColumns(columns=("id", "label"))
 
     @property
     @abstractmethod
@@ -112,7 +118,10 @@ class FileTask(Task[E, P]):
         return self, predictions
 
     def reconsider(self, prediction: P) -> P:
-        """The prediction of another task of this type as an answer to this one; that task's thresholds remain."""
+        """A prediction made under another task of this type, for scoring by this one.
+
+        Its thresholds stay, but a task without null answers takes the best span.
+        """
         return prediction
 
     def score_parts(self, examples: Iterable[E], predictions: Iterable[P]) -> list[ClassScore]:
@@ -124,11 +133,6 @@ class FileTask(Task[E, P]):
     ) -> Statistic | None:
         """A function that computes ``scores`` on many resamples at once; None where the task has none."""
         return None
-
-    @property
-    def further_answer_files(self) -> tuple[str, ...]:
-        """Fields of ``describe`` that are also written to a JSON file of their own, for the official programs."""
-        return ()
 
     def baselines(self) -> Mapping[str, BaselineMethod[E, P]]:
         """Trivial methods that a model has to beat, by name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, fields
 from typing import Any
 
@@ -15,7 +15,8 @@ _NOT_SHOWN = {"id", "label"}
 class ExampleReport:
     """``error`` is 0 if right; else the probability of the wrong class, the distance of a number, or 1 - score.
 
-    ``num_truncated`` counts tokens that the model has not read. ``confidence`` is None without a probability.
+    ``words`` counts those of the input. ``num_truncated`` counts tokens that the model has not read. ``confidence`` is
+    None without a probability.
     """
 
     id: str
@@ -25,11 +26,7 @@ class ExampleReport:
     error: float
     confidence: float | None = None
     num_truncated: int = 0
-
-    @property
-    def words(self) -> int:
-        """The length of the input in words."""
-        return len(self.text.split())
+    words: int
 
 
 def report_prediction(
@@ -45,15 +42,27 @@ def report_prediction(
     confidence = None if probability is None else float(probability)
     num_truncated = described.get("num_truncated", 0)
     assert isinstance(num_truncated, int)
+    texts = texts_of(example)
     return ExampleReport(
         id=example.id,
-        text=" | ".join(texts_of(example)),
+        text=join_texts(texts),
         gold=spell_value(example.label),
         answer=_spell_record(described) if answer is None else spell_value(answer),
         error=_error(example.label, answer, confidence, score),
         confidence=confidence,
         num_truncated=num_truncated,
+        words=count_words(texts),
     )
+
+
+def join_texts(texts: Iterable[str]) -> str:
+    """The texts of an example on one line."""
+    return " | ".join(texts)
+
+
+def count_words(texts: Iterable[str]) -> int:
+    """The words of the texts of an example, which have spaces between them."""
+    return sum(len(text.split()) for text in texts)
 
 
 def spell_value(value: object) -> str:
@@ -66,14 +75,16 @@ def spell_value(value: object) -> str:
 
 
 def texts_of(example: Any) -> list[str]:
-    """The fields of an example, which is a dataclass, that are texts or lists of texts."""
+    """The fields of an example, which is a dataclass, that are texts or lists of texts and that its repr shows."""
     return [spell_value(getattr(example, each.name)) for each in fields(example) if _is_shown(example, each)]
 
 
 def _is_shown(example: Example, field: Field[object]) -> bool:
+    if not field.repr or field.name in _NOT_SHOWN:  # a document is as long as a file and the same for each sentence
+        return False
     value = getattr(example, field.name)
     texts = value if isinstance(value, list | tuple) else [value]
-    return field.name not in _NOT_SHOWN and bool(texts) and all(isinstance(text, str) for text in texts)
+    return bool(texts) and all(isinstance(text, str) for text in texts)
 
 
 def _spell_record(described: Mapping[str, object]) -> str:

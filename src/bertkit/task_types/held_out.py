@@ -7,13 +7,17 @@ rows with the same text are never split.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from textwrap import shorten
 from typing import Protocol, TypeVar, runtime_checkable
 
 from bertkit.contracts import Example
 from bertkit.errors import count_of, list_names, verb_of
+
+_MOST_SHARES = 2
+"""How many times the share of dev may be held out, so that dev has an example of every class."""
 
 _MOST_SHOWN = 60
 """Characters of a text in a message."""
@@ -53,9 +57,10 @@ def hold_out(
 ) -> tuple[list[L], list[L]]:
     """(kept, held out): about ``share`` of the rows of every class, in the order of the hashes of their texts.
 
-    A class with at least two different texts gives at least one. All numbers are one class; without ``by_class`` all
-    examples are. A text that has several labels, in one row or in several, belongs to the class of the first. Examples
-    with the same ``key`` stay together.
+    A class with at least two different texts gives at least one, as long as all that is held out is at most twice the
+    share: a hundred classes of three rows would else lose a third of train. All numbers are one class; without
+    ``by_class`` all examples are. A text that has several labels, in one row or in several, belongs to the class of the
+    first. Examples with the same ``key`` stay together.
     """
     keys = [key(example) for example in examples]
     sizes = Counter(keys)
@@ -64,6 +69,10 @@ def hold_out(
     for name, example in first.items():
         classes.setdefault(_class_of(example.label) if by_class else "", []).append(name)
     chosen = {name for members in classes.values() for name in _choose(sorted(members), sizes, share)}
+    most = math.ceil(_MOST_SHARES * share * len(examples))
+    for name in _smallest_of_other_classes(classes.values(), chosen, sizes):
+        if not chosen or sum(sizes[each] for each in chosen) + sizes[name] <= most:
+            chosen.add(name)
     kept = [example for name, example in zip(keys, examples, strict=True) if name not in chosen]
     held = [example for name, example in zip(keys, examples, strict=True) if name in chosen]
     return kept, held
@@ -75,23 +84,33 @@ def _class_of(label: object) -> str:
 
 
 def _choose(keys: Sequence[str], sizes: Mapping[str, int], share: float) -> list[str]:
-    """Texts whose rows add up to at most ``share`` of all rows, or the text with the fewest rows."""
+    """Texts whose rows add up to at most ``share`` of all rows."""
     remaining = round(share * sum(sizes[key] for key in keys))
     chosen = []
     for key in keys:
         if sizes[key] <= remaining:
             chosen.append(key)
             remaining -= sizes[key]
-    if not chosen and len(keys) > 1:
-        return [min(keys, key=lambda key: sizes[key])]
     return chosen
+
+
+def _smallest_of_other_classes(
+    classes: Iterable[Sequence[str]], chosen: Container[str], sizes: Mapping[str, int]
+) -> list[str]:
+    """The text with the fewest rows of each class of several texts of which none is chosen; the fewest rows first."""
+
+    def size(key: str) -> tuple[int, str]:
+        return sizes[key], key
+
+    others = [keys for keys in classes if len(keys) > 1 and not any(key in chosen for key in keys)]
+    return sorted((min(keys, key=size) for keys in others), key=size)
 
 
 def describe_held_out(train: Sequence[object], held: Sequence[object], *, share: str = "") -> str:
     """How many of the examples in the training file are held out, and how they were chosen."""
     return (
         f"no dev file: {len(held):,} of {len(train):,} examples are held out as dev "
-        f"({share}chosen by the hash of the text; equal texts stay together)"
+        f"({len(held) / len(train):.0%}{share}, chosen by the hash of the text; equal texts stay together)"
     )
 
 
@@ -117,7 +136,7 @@ def describe_repeated_ids(split: str, rows: Iterable[tuple[str, object]]) -> lis
 
 
 def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list[str]:
-    """Sentences about rows of train that repeat another, texts with different labels, and what dev shares or lacks."""
+    """Sentences about texts that dev shares with train, and texts of train with different labels or in several rows."""
     notes = []
     labels: dict[str, set[object]] = {}
     keys = list(map(text_key, train))
@@ -134,22 +153,19 @@ def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list
         occur = f"{verb_of(len(contradictions), 'occurs', 'occur')} with different labels"
         shown = shorten(first, _MOST_SHOWN, placeholder="...")
         notes.append(f'{count_of(len(contradictions), "text")} of train {occur} (the first is "{shown}")')
-    answers = zip(keys, (example.label for example in train), strict=True)
-    rows = [(key, label) for key, label in answers if isinstance(label, str)]
-    return notes + _describe_classes(rows, dev)
-
-
-def _describe_classes(rows: Sequence[tuple[str, str]], dev: Sequence[Labelled]) -> list[str]:
-    """A sentence about ``rows`` of train, each the key of a text and its class, that repeat another, and one about
-    classes that dev lacks."""
-    notes = []
-    repeated = len(rows) - len(set(rows))
-    if repeated:
+    rows = [(key, example.label) for key, example in zip(keys, train, strict=True) if isinstance(example.label, str)]
+    if repeated := len(rows) - len(set(rows)):
         repeat = verb_of(repeated, "repeats", "repeat")
         notes.append(f"{count_of(repeated, 'row')} of train {repeat} the text and the label of another")
-    of_dev = {example.label for example in dev}
-    missing = list(dict.fromkeys(label for _, label in rows if label not in of_dev)) if dev else []
-    if missing:
-        measured = f"how well {verb_of(len(missing), 'it is', 'they are')} recognised is not measured"
-        notes.append(f"dev has no example of {list_names(missing)}: {measured}")
     return notes
+
+
+def describe_missing_classes(train: Sequence[Example], dev: Sequence[Example]) -> list[str]:
+    """A sentence about the classes of train that dev lacks."""
+    of_dev = {example.label for example in dev}
+    labels = dict.fromkeys(example.label for example in train)
+    missing = [label for label in labels if isinstance(label, str) and label not in of_dev] if dev else []
+    if not missing:
+        return []
+    measured = f"how well {verb_of(len(missing), 'it is', 'they are')} recognised is not measured"
+    return [f"dev has no example of {list_names(missing)}: {measured}"]

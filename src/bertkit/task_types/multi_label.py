@@ -58,7 +58,6 @@ class MultiLabelTask(TextTask):
 
     pipeline_method = "classify"
     score_names = tuple(_SCORES)
-    answer_columns = AnswerColumns(columns=("id", "label"), join=lambda labels: write_labels(labels, SEPARATORS[0]))
 
     metric: str = "micro_f1"
     also: tuple[str, ...] = ("macro_f1", "subset_accuracy")
@@ -72,6 +71,11 @@ class MultiLabelTask(TextTask):
         super().__post_init__()
         check_labels(self.name, self.labels, self.spellings)
         check_weights(self.name, self.labels, self.class_weights)
+
+    @property
+    def answer_columns(self) -> AnswerColumns:
+        """The labels in one cell, as the files of the task have them."""
+        return AnswerColumns(columns=("id", "label"), join=partial(write_labels, separator=self.separator))
 
     def weighted(self, weights: str | Mapping[Any, float]) -> Self:
         """The same task with weights of its labels: ``balanced``, or such as ``urgent=2,spam=0.5``."""

@@ -26,7 +26,7 @@ from bertkit.task_types.base import (
 )
 from bertkit.task_types.baselines import MOST_FREQUENT, character_ngrams, most_frequent
 from bertkit.task_types.choice_reader import ChoiceExample, ChoiceReader
-from bertkit.task_types.example_reports import ExampleReport
+from bertkit.task_types.example_reports import ExampleReport, count_words, join_texts
 from bertkit.task_types.probabilities import softmax
 
 
@@ -111,14 +111,16 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
         """The right and the predicted choice as texts; the error of a wrong one is its probability."""
         assert example.label is not None
         probability = max(prediction.scores)
+        texts = list(filter(None, (example.prompt, example.stem, *example.choices)))
         return ExampleReport(
             id=example.id,
-            text=" | ".join(filter(None, (example.prompt, example.stem, *example.choices))),
+            text=join_texts(texts),
             gold=example.choices[example.label],
             answer=prediction.text,
             error=0.0 if prediction.label == example.label else probability,
             confidence=probability,
             num_truncated=prediction.num_truncated,
+            words=count_words(texts),
         )
 
     def resampling_statistic(

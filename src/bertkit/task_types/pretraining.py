@@ -22,7 +22,7 @@ from bertkit.data.features import collate, stack
 from bertkit.data.full_sentences import FullSentences
 from bertkit.data.mixture import MixedRows, Mixture, Rows
 from bertkit.data.running_text import RunningText
-from bertkit.data.segment_pairs import Sampling, SegmentPair, SegmentPairs
+from bertkit.data.segments import RowSegments, Sampling, StridedSegments
 from bertkit.data.shards import Corpus
 from bertkit.errors import BertkitError, did_you_mean, usage_error
 from bertkit.lookup import find_class, list_modules
@@ -205,7 +205,7 @@ class PretrainingSource:
             return RunningText(corpus, row_length=max_tokens, seed=self.seed)
         if sampling.full_sentences:
             return FullSentences(corpus, max_tokens=max_tokens, sep_id=int(self._sep[0]))
-        return SegmentPairs(corpus, sampling, pairs=self.task.samples_pairs, max_tokens=max_tokens, seed=self.seed)
+        return StridedSegments(corpus, sampling, pairs=self.task.samples_pairs, max_tokens=max_tokens, seed=self.seed)
 
     def __len__(self) -> int:
         return len(self.sampler)
@@ -236,7 +236,7 @@ class PretrainingSource:
         source.task = replace(self.task, masking=masking)
         return source
 
-    def encode(self, segments: SegmentPair) -> Feature:
+    def encode(self, segments: RowSegments) -> Feature:
         """``[CLS] A [SEP]``, or ``[CLS] A [SEP] B [SEP]`` with the label of the pair (0 next, 1 random).
 
         Running text is A without special tokens.
@@ -254,13 +254,13 @@ class PretrainingSource:
         segment_ids[-len(segments.second) - 1 :] = 1
         return Feature(input_ids=input_ids, segment_ids=segment_ids, labels={"nsp": int(segments.is_random)})
 
-    def encode_passages(self, segments: SegmentPair) -> Feature:
+    def encode_passages(self, segments: RowSegments) -> Feature:
         """A text as two rows of equal length, with the label 0; one row without a label if it is a single token."""
         tokens = segments.first
         middle = (len(tokens) + 1) // 2
         halves = [half for half in (tokens[:middle], tokens[middle:]) if len(half)]
         label = IGNORE if len(halves) == 1 else 0
-        return stack([self.encode(SegmentPair(half)) for half in halves], labels={"passages": label})
+        return stack([self.encode(RowSegments(half)) for half in halves], labels={"passages": label})
 
 
 def _number_rows(indices: NDArray[np.int64], batch: Batch) -> NDArray[np.int64]:

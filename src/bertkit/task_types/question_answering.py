@@ -43,11 +43,7 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
     pipeline_tag = "question-answering"
     pipeline_method = "answer"
     score_names = ("f1", "exact_match", "exact")
-    answer_columns = AnswerColumns(
-        columns=("id", "answer", "start", "end", "probability"),
-        further=("null_odds", "n_best", "num_truncated"),
-        answer="answer",
-    )
+    truncated = "question"
 
     metric: str = "f1"
     max_length: TaskLength = 384
@@ -65,6 +61,16 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
         exact = "exact" if self.rules == "v2" else "exact_match"  # as the two official programs name it
         if self.metric in {"exact", "exact_match"} - {exact}:
             raise usage_error(f"metric is {self.metric}; the scores of {self.name} are f1, {exact}.")
+
+    @property
+    def answer_columns(self) -> AnswerColumns:
+        """The answer and its place; the official program of SQuAD 2.0 reads ``null_odds`` from a file."""
+        return AnswerColumns(
+            columns=("id", "answer", "start", "end", "probability"),
+            further=("null_odds", "n_best", "num_truncated"),
+            files=("null_odds",) if self.null else (),
+            answer="answer",
+        )
 
     @property
     def reader(self) -> QuestionReader:
@@ -150,11 +156,6 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
             return {name: value / 100 for name, value in score_all(gold, predicted, self.rules).items()}
         scores = score_all_v2(gold, predicted)
         return {name: value / 100 for name, value in scores.items() if not name.endswith("total")}
-
-    @property
-    def further_answer_files(self) -> tuple[str, ...]:
-        """``null_odds``, which the official program of SQuAD 2.0 reads."""
-        return ("null_odds",) if self.null else ()
 
     def advise_on_truncation(self) -> str:
         """Only questions are cut; contexts are read in windows."""

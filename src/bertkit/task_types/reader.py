@@ -14,6 +14,7 @@ from bertkit.task_files.files import Columns, TaskFiles
 from bertkit.task_types.held_out import (
     L,
     describe_held_out,
+    describe_missing_classes,
     describe_overlap,
     describe_repeated_ids,
     describe_unlabelled,
@@ -121,8 +122,10 @@ class RowReader(Reader[L], Generic[L]):
         notes: list[str] = []
         train = self._labelled_with_notes("train", notes)
         dev = self._labelled_with_notes("dev", notes) if "dev" in self.files.splits else []
+        held: list[L] = []
         if self.heldout:
+            held = hold_out(train, self.heldout)[1]
             has_classes = any(isinstance(example.label, str | tuple) for example in train)
-            share = f"{self.heldout:.0%} of every class, at least one, " if has_classes else ""
-            notes.append(describe_held_out(train, hold_out(train, self.heldout)[1], share=share))
-        return notes + describe_overlap(train, dev)
+            share = f", about {self.heldout:.0%} of every class" if has_classes else ""
+            notes.append(describe_held_out(train, held, share=share))
+        return [*notes, *describe_overlap(train, dev), *describe_missing_classes(train, held or dev)]

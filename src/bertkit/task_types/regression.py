@@ -12,11 +12,11 @@ import numpy as np
 from bertkit.batch import IGNORE, Feature, Label
 from bertkit.contracts import Encoder, Objective, OutputArrays
 from bertkit.errors import data_error
+from bertkit.formats.cells import parse_number
 from bertkit.metrics.bootstrap import Statistic, resample_numbers
 from bertkit.metrics.correlation import pearson, spearman
 from bertkit.objectives.regression import Regression
 from bertkit.ranges import LARGEST_MAGNITUDE, FiniteFloat, Range, check_ranges
-from bertkit.task_files.labels import parse_number
 from bertkit.task_types.base import BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, predict_numbers
 from bertkit.task_types.text_reader import TextExample, TextLabel

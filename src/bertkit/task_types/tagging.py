@@ -11,7 +11,7 @@ import numpy as np
 
 from bertkit.batch import Feature
 from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
-from bertkit.encoder_types import WordEncoder
+from bertkit.encoder_types.words import WordEncoder
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.metrics.bootstrap import Statistic, resample_entities
 from bertkit.metrics.classification import ClassScore
@@ -185,7 +185,7 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
 
     def report(self, example: TagExample, prediction: TagPrediction) -> ExampleReport:
         """The sentence alone, without its document."""
-        return replace(super().report(example, prediction), text=example.first)
+        return replace(super().report(example, prediction), text=example.first, words=len(example.words))
 
     def score_parts(self, examples: Iterable[TagExample], predictions: Iterable[TagPrediction]) -> list[ClassScore]:
         """Precision, recall and F1 of each type of entity."""
