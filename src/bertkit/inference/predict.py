@@ -188,5 +188,8 @@ def _to_numpy(outputs: Iterable[Mapping[str, torch.Tensor]]) -> OutputArrays:
     """All outputs of all heads under their own names, in float32."""
     arrays = {name: tensor.float().cpu().numpy() for each in outputs for name, tensor in each.items()}
     if not all(np.isfinite(values).all() for values in arrays.values()):
-        raise DivergenceError("the model's outputs are not finite: its weights are damaged, or its training diverged.")
+        raise DivergenceError(
+            "the model's outputs are not finite: its weights are damaged, or its training diverged; "
+            "train again with a lower --lr."
+        )
     return arrays

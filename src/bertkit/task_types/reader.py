@@ -126,6 +126,6 @@ class RowReader(Reader[L], Generic[L]):
         if self.heldout:
             held = hold_out(train, self.heldout)[1]
             has_classes = any(isinstance(example.label, str | tuple) for example in train)
-            share = f", about {self.heldout:.0%} of every class" if has_classes else ""
+            share = ", class by class" if has_classes else ""
             notes.append(describe_held_out(train, held, share=share))
         return [*notes, *describe_overlap(train, dev), *describe_missing_classes(train, held or dev)]
