@@ -53,6 +53,13 @@ def test_a_file_replaces_a_split(run: Path, tmp_path: Path) -> None:
     assert [each.label for each in read_split(load(run).task, file, "dev").examples] == ["good", "bad", "good"]
 
 
+def test_predictions_are_not_taken_for_labels(run: Path, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "more.csv", ["good", "bad", "good"])
+    bertkit.predict(run, file, output=tmp_path / "predictions.csv", progress="quiet")
+    with pytest.raises(BertkitError, match="a file of predictions: its column label has what a model said, and input_"):
+        bertkit.evaluate(run, data=tmp_path / "predictions.csv", progress="quiet")
+
+
 def test_missing_and_unlabelled_data_are_errors(run: Path, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="no file or folder at") as caught:
         read_split(load(run).task, tmp_path / "nowhere.csv", "dev")

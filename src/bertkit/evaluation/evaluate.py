@@ -68,6 +68,7 @@ def read_split(task: FileTask, data: Path | None, split: str) -> LabelledSplit:
     file = data if data is not None and (data.is_file() or not task.files.home) else None
     if file is not None:
         task = replace(task.with_files(**{split: tables_of(file, split)}), heldout=0.0)  # all of it is the split
+        _refuse_predictions(task, split)
     elif data is not None:
         task = task.at(data)
     if task.heldout:  # dev is a part of train
@@ -77,6 +78,17 @@ def read_split(task: FileTask, data: Path | None, split: str) -> LabelledSplit:
         source = f"row of {file}" if file is not None else f"example of {task.name} {split}"
         raise data_error(f"no {source} has a label; there is nothing to score.")
     return LabelledSplit(task=task, split=split, examples=examples, file=file)
+
+
+def _refuse_predictions(task: FileTask, split: str) -> None:
+    """Raise a data error for predictions: every one of them would be right, if they are of the same model."""
+    files, label = task.files.splits[split], task.files.splits[split].columns.label
+    for name in files.files if isinstance(task, TextTask) and label else ():
+        if f"input_{label}" in task.files.table(Path(name), files.form):
+            raise data_error(
+                f"{name} is a file of predictions: its column {label} has what a model said, and input_{label} the "
+                "labels. Evaluate on the file that was predicted."
+            )
 
 
 def predict_split(model: Pipeline, labelled: LabelledSplit, progress: Progress) -> list[Any]:
