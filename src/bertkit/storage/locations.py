@@ -129,7 +129,8 @@ def _explain_absence(path: Path) -> str:
     if (path / "run.json").is_file() and (path / "results.json").is_file():
         return f"in {path} any more: that run has ended, and its model has been deleted. Train in another -o folder."
     if (path / "run.json").is_file():
-        return f"in {path} yet: that run has not ended. Repeat or resume its command."
+        advice = "Repeat or resume its command; if its training diverged, begin again with a lower --lr."
+        return f"in {path} yet: that run has not ended, or failed. {advice}"
     if path.is_file():
         name = f"its folder: {path.parent}" if (path.parent / "config.json").is_file() else "the folder of a model."
         return f"at {path}, which is a file. Name {name}"
