@@ -18,6 +18,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -30,14 +31,13 @@ from bertkit.machine.precision import Precision, autocast
 from bertkit.model import Model
 from bertkit.options.speed import BenchPretrainOptions
 from bertkit.speed.pretraining import (
-    FindLoss,
-    Step,
+    OPTIMIZER,
     build_huggingface,
     build_model,
     count_work,
     make_batch,
-    make_step,
 )
+from bertkit.speed.training_steps import FindLoss, make_step
 from bertkit.training.flops import peak_flops
 
 SYSTEMS = ("ours eager", "hugging face eager", "ours compiled", "hugging face compiled")
@@ -174,7 +174,7 @@ def measure(arguments: argparse.Namespace, device: torch.device, end: float) -> 
         free(device)
 
 
-def make_system_step(system: str, name: str, batch: Batch) -> Step:
+def make_system_step(system: str, name: str, batch: Batch) -> Callable[[], float]:
     torch.manual_seed(0)
     compiled = system.endswith("compiled")
     model: nn.Module
@@ -187,10 +187,10 @@ def make_system_step(system: str, name: str, batch: Batch) -> Step:
         model, find_loss = build_huggingface(step_size(name, batch), batch)
         if compiled:
             model.compile()
-    return make_step(model, find_loss, "bfloat16", batch.input_ids.device.type)
+    return partial(make_step(model, OPTIMIZER, "bfloat16", batch.input_ids.device.type), find_loss)
 
 
-def time_step(step: Step, device: torch.device, length: float) -> float:
+def time_step(step: Callable[[], float], device: torch.device, length: float) -> float:
     """Seconds per step: the median of all rounds, after a warm-up. A step ends with its loss on the host."""
     for _ in range(3):
         step()

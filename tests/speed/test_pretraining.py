@@ -12,7 +12,7 @@ from bertkit.contracts import BatchSource
 from bertkit.errors import BertkitError
 from bertkit.options.speed import BenchPretrainOptions
 from bertkit.speed import pretraining as speed
-from bertkit.speed import rounds
+from bertkit.speed import rounds, training_steps
 from bertkit.speed.pretraining import (
     SEP,
     build_huggingface,
@@ -21,7 +21,6 @@ from bertkit.speed.pretraining import (
     count_work,
     huggingface_steps,
     make_batch,
-    make_step,
     own_steps,
     product_steps,
 )
@@ -63,22 +62,13 @@ def test_both_systems_train_on_the_same_batch_with_clipping(monkeypatch: pytest.
 
     monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", remember_limit)
     monkeypatch.setattr(speed, "make_batch", remember)
-    monkeypatch.setattr(speed, "fit", train)
+    monkeypatch.setattr(training_steps, "fit", train)
     for make in (own_steps, huggingface_steps):
         steps = make(SMALL, "float32")
         assert [next(steps), next(steps)] == [39, 39]
     assert len(batches) == 2
     assert torch.equal(batches[0].input_ids, batches[1].input_ids)
     assert [plan.optimizer.clip_norm for plan in plans] == limits[:1] == [1.0]
-
-
-def test_a_step_of_hugging_face_changes_the_weights_and_returns_its_loss() -> None:
-    pytest.importorskip("transformers", reason="install transformers")
-    torch.manual_seed(0)
-    step = make_step(*build_huggingface(SMALL, make_batch(3, 13)), "float32")
-    losses = [step() for _ in range(30)]
-    assert losses[0] == pytest.approx(11.0, abs=0.3)  # ln 30522 + ln 2
-    assert losses[-1] < losses[0]
 
 
 def test_both_systems_have_the_same_network_and_losses() -> None:

@@ -20,7 +20,7 @@ _OTHER_NAMES = {"model_name_or_path": "model", "output_dir": "output", "train_fi
 _NOTES = re.compile(r" \[(default:|from |above |at least ).*")
 """The default and the range at the end of a help text."""
 
-_OPTION = re.compile(r"--[a-z]")
+_OPTION = re.compile(r"--[a-zA-Z]")
 
 
 def explain_usage(error: CycloptsError) -> BertkitError:
@@ -50,9 +50,13 @@ def _unknown_option(error: UnusedCliTokensError) -> str:
     """
     arguments = error.app.assemble_argument_collection() if error.app else ()
     known = {name for argument in arguments for name in argument.names}
-    typed = [word.partition("=")[0] for word in error.root_input_tokens or () if _OPTION.match(word)]
-    word = next((each for each in typed if each not in known), None)
+    word = next((each for each in _typed_options(error) if each not in known), None)
     return f"unknown option: {word}.{did_you_mean(word, known)}".replace('"', "") if word else ""
+
+
+def _typed_options(error: CycloptsError) -> list[str]:
+    """The words of the command line that are spelled like options, without the values after ``=``."""
+    return [word.partition("=")[0] for word in error.root_input_tokens or () if _OPTION.match(word)]
 
 
 def _find(options: Sequence[Option], error: MissingArgumentError) -> Option | None:
@@ -64,7 +68,7 @@ def _find(options: Sequence[Option], error: MissingArgumentError) -> Option | No
 def _misspelled(option: Option, error: MissingArgumentError, options: Sequence[Option]) -> str:
     """What was typed and is no option, but spelled like this one; empty if there is nothing."""
     known = {spell_option(each.name) for each in options}
-    typed = [word.partition("=")[0] for word in error.root_input_tokens or () if word.startswith("--")]
+    typed = _typed_options(error)
     return next((each for each in typed if each not in known and did_you_mean(each, [spell_option(option.name)])), "")
 
 

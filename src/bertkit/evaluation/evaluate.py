@@ -24,6 +24,7 @@ from bertkit.formats.cells import to_json
 from bertkit.formats.memory_tables import describe_table
 from bertkit.formats.splits import tables_of
 from bertkit.inference.pipeline import Pipeline, task_for
+from bertkit.inference.prediction_files import INPUT_PREFIX
 from bertkit.machine.device import device_record
 from bertkit.report.progress import Progress
 from bertkit.runs import environment
@@ -82,12 +83,13 @@ def read_split(task: FileTask, data: Path | None, split: str) -> LabelledSplit:
 
 def _refuse_predictions(task: FileTask, split: str) -> None:
     """Raise a data error for predictions: every one of them would be right, if they are of the same model."""
-    files, label = task.files.splits[split], task.files.splits[split].columns.label
+    files = task.files.splits[split]
+    label = files.columns.label
     for name in files.files if isinstance(task, TextTask) and label else ():
-        if f"input_{label}" in task.files.table(Path(name), files.form):
+        if (gold := f"{INPUT_PREFIX}{label}") in task.files.table(Path(name), files.form):
             raise data_error(
-                f"{name} is a file of predictions: its column {label} has what a model said, and input_{label} the "
-                "labels. Evaluate on the file that was predicted."
+                f"{name} is a file of predictions: its column {label} has what a model said, and {gold} the labels. "
+                "Evaluate on the file that was predicted."
             )
 
 

@@ -39,6 +39,9 @@ Report = Callable[[int], None]
 _ROW = "row"
 """Under this name a record has its prediction: the columns of a table may have any names, that of the checksum too."""
 
+INPUT_PREFIX = "input_"
+"""Before the name of a column of the input that is named like one of the predictions."""
+
 _BATCH_SIZE = 32
 _ROWS_BETWEEN_REPORTS = 64
 
@@ -173,7 +176,7 @@ class _KeptColumns:
 
 
 def _free_name(name: str, others: Collection[str]) -> str:
-    name = f"input_{name}"
+    name = f"{INPUT_PREFIX}{name}"
     return _free_name(name, others) if name in others else name
 
 

@@ -108,7 +108,7 @@ def multiply(
     product = new_product(rows, columns, dtype)
     if product.numel() == 0:
         return product
-    stride = round_up_to_tiles(columns)
+    stride = product.stride(0)
     sums = new_floats(round_up_to_tiles(rows) * stride) if right.depth > _MOST_DEPTH else None
     left, is_float32, rows_are_summed, left_stride = _describe(left)
     if row_totals is not None and not rows_are_summed:

@@ -7,19 +7,20 @@ AdamW and dropout; Hugging Face's batches are padded to their longest text, and 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import torch
+from torch import Tensor, nn
 
 from bertkit.batch import Feature
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.data.batches import FeatureSource, batch_indices, batches_in_epoch
 from bertkit.errors import usage_error
-from bertkit.machine.precision import Precision, autocast
+from bertkit.machine.precision import Precision
 from bertkit.model import Model
 from bertkit.optional import require
 from bertkit.options.speed import BenchFinetuneOptions, TrainingPeer
@@ -34,13 +35,12 @@ from bertkit.speed.rounds import (
     compare,
     time_steps,
 )
+from bertkit.speed.training_steps import make_step, own_training
 from bertkit.task_types import FileTask
 from bertkit.task_types.text_classification import TextClassificationTask
-from bertkit.training.fit import Plan, TrainingState, fit
-from bertkit.training.optimizer import OptimizerConfig, build_optimizer
+from bertkit.training.optimizer import OptimizerConfig
 
 _OPTIMIZER = OptimizerConfig(lr=5e-5, bias_correction=True)
-_ENDLESS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,8 +91,8 @@ def own_steps(training: TrainingSet, precision: Precision) -> Iterator[int]:
     """The steps of ``bertkit finetune``, each with its number of examples."""
     encoder = ModelFolder.open(training.folder).load_encoder()
     model = Model(encoder, training.task.objectives(encoder))
-    plan = Plan(total_steps=_ENDLESS, batch_size=training.batch_size, optimizer=_OPTIMIZER, precision=precision)
-    for step in fit(TrainingState(model, build_optimizer(model, _OPTIMIZER)), training.source(), plan):
+    source = training.source()
+    for step in own_training(model, source, _OPTIMIZER, batch_size=training.batch_size, precision=precision):
         yield step.examples
 
 
@@ -105,21 +105,19 @@ def huggingface_steps(training: TrainingSet, precision: Precision) -> Iterator[i
         training.folder, num_labels=len(training.task.labels), dtype=torch.float32
     ).train()
     has_segments = getattr(model.config, "type_vocab_size", 1) > 1  # RoBERTa's table has one row
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=_OPTIMIZER.lr, eps=_OPTIMIZER.eps, weight_decay=_OPTIMIZER.weight_decay, fused=True
-    )
+    step = make_step(model, _OPTIMIZER, precision)
     source = training.source()
     for epoch in itertools.count():
-        for step in range(batches_in_epoch(source, training.batch_size)):
-            indices = batch_indices(source, training.batch_size, seed=0, epoch=epoch, step=step)
+        for number in range(batches_in_epoch(source, training.batch_size)):
+            indices = batch_indices(source, training.batch_size, seed=0, epoch=epoch, step=number)
             batch = source.batch(epoch, indices)
             inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask.long()}
             if has_segments:
                 inputs["token_type_ids"] = batch.segment_ids
-            with autocast(torch.device("cpu"), precision):
-                loss = model(**inputs, labels=batch.labels["class"]).loss
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            optimizer.zero_grad()
+            step(partial(_find_loss, model, {**inputs, "labels": batch.labels["class"]}))
             yield len(indices)
+
+
+def _find_loss(model: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor:
+    loss: Tensor = model(**inputs).loss
+    return loss

@@ -21,7 +21,7 @@ from bertkit.batch import Batch
 from bertkit.contracts import Objective
 from bertkit.encoder_types.building import without_weights
 from bertkit.encoders.bert import Bert, BertConfig, size
-from bertkit.machine.precision import Precision, autocast
+from bertkit.machine.precision import Precision
 from bertkit.model import Model
 from bertkit.objective_settings import Masking
 from bertkit.objectives.mlm import MaskedLanguageModel, mask_tokens
@@ -41,9 +41,9 @@ from bertkit.speed.rounds import (
     fastest_of,
     time_steps,
 )
-from bertkit.training.fit import Plan, TrainingState, fit
+from bertkit.speed.training_steps import FindLoss, make_step, own_training
 from bertkit.training.flops import count_flops
-from bertkit.training.optimizer import OptimizerConfig, build_optimizer
+from bertkit.training.optimizer import OptimizerConfig
 
 VOCABULARY = 30522
 CLS, SEP, MASK = 101, 102, 103
@@ -52,13 +52,7 @@ LARGE_PRODUCT = (4096, 768, 3072)
 
 _PRODUCT = "one large product"
 _FEWEST_POSITIONS = 512
-_OPTIMIZER = OptimizerConfig(lr=1e-4, bias_correction=True)
-_ENDLESS = 1_000_000_000
-
-Step = Callable[[], float]
-"""A training step; returns its loss."""
-
-FindLoss = Callable[[], Tensor]
+OPTIMIZER = OptimizerConfig(lr=1e-4, bias_correction=True)
 
 
 def compare_pretraining(options: BenchPretrainOptions, say: Callable[[str], None]) -> SpeedComparison:
@@ -98,17 +92,17 @@ def own_steps(options: BenchPretrainOptions, precision: Precision) -> Iterator[i
     """The steps of ``bertkit pretrain``, each with its number of tokens."""
     model = build_model(options)
     source = OneBatch(make_batch(options.batch_size, options.seq_length))
-    plan = Plan(total_steps=_ENDLESS, batch_size=options.batch_size, optimizer=_OPTIMIZER, precision=precision)
-    for step in fit(TrainingState(model, build_optimizer(model, _OPTIMIZER)), source, plan):
+    for step in own_training(model, source, OPTIMIZER, batch_size=options.batch_size, precision=precision):
         yield step.tokens
 
 
 def huggingface_steps(options: BenchPretrainOptions, precision: Precision) -> Iterator[int]:
     """The steps of a plain loop around Hugging Face's model, each with its number of tokens."""
     batch = make_batch(options.batch_size, options.seq_length)
-    step = make_step(*build_huggingface(options, batch), precision)
+    model, find_loss = build_huggingface(options, batch)
+    step = make_step(model, OPTIMIZER, precision)
     while True:
-        step()
+        step(find_loss)
         yield batch.num_tokens
 
 
@@ -150,24 +144,6 @@ def make_batch(rows: int, tokens: int) -> Batch:
     )
     rng = CounterRng(0, 0, np.arange(rows))
     return mask_tokens(batch, rng, Masking(), vocab_size=VOCABULARY, mask_id=MASK, special_ids=(CLS, SEP))
-
-
-def make_step(model: nn.Module, find_loss: FindLoss, precision: Precision, device: str = "cpu") -> Step:
-    """A step of a plain loop around ``model``, with clipping and fused AdamW."""
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=_OPTIMIZER.lr, eps=_OPTIMIZER.eps, weight_decay=_OPTIMIZER.weight_decay, fused=True
-    )
-
-    def step() -> float:
-        with autocast(torch.device(device), precision):
-            loss = find_loss()
-        torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), _OPTIMIZER.clip_norm)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return loss.item()
-
-    return step
 
 
 def count_work(options: BenchPretrainOptions, batch: Batch) -> int:

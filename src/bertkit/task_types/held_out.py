@@ -70,9 +70,11 @@ def hold_out(
         classes.setdefault(_class_of(example.label) if by_class else "", []).append(name)
     chosen = {name for members in classes.values() for name in _choose(sorted(members), sizes, share)}
     most = math.ceil(_MOST_SHARES * share * len(examples))
+    num_held = sum(sizes[name] for name in chosen)
     for name in _smallest_of_other_classes(classes.values(), chosen, sizes):
-        if not chosen or sum(sizes[each] for each in chosen) + sizes[name] <= most:
+        if not chosen or num_held + sizes[name] <= most:
             chosen.add(name)
+            num_held += sizes[name]
     kept = [example for name, example in zip(keys, examples, strict=True) if name not in chosen]
     held = [example for name, example in zip(keys, examples, strict=True) if name in chosen]
     return kept, held
