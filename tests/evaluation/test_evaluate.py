@@ -17,6 +17,7 @@ from bertkit.inference.pipeline import load
 from bertkit.report.progress import Progress
 from bertkit.task_types import TextExample
 from bertkit.tasks.glue import sst2
+from bertkit.user_tables.guess import guess
 from bertkit.user_tables.input_columns import with_encoding
 
 QUIET = Progress("quiet")
@@ -58,6 +59,13 @@ def test_predictions_are_not_taken_for_labels(run: Path, tmp_path: Path) -> None
     bertkit.predict(run, file, output=tmp_path / "predictions.csv", progress="quiet")
     with pytest.raises(BertkitError, match="a file of predictions: its column label has what a model said, and input_"):
         bertkit.evaluate(run, data=tmp_path / "predictions.csv", progress="quiet")
+
+
+def test_predicted_choices_are_not_taken_for_labels(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("prompt,A,B,label\nIt is so,hot,cold,A\nIt is,big,small,B\n")
+    (tmp_path / "predictions.csv").write_text("label,prompt,A,B,input_label\nA,It is so,hot,cold,B\n")
+    with pytest.raises(BertkitError, match="a file of predictions: its column label has what a model said, and input_"):
+        read_split(guess(tmp_path / "train.csv").task, tmp_path / "predictions.csv", "dev")
 
 
 def test_missing_and_unlabelled_data_are_errors(run: Path, tmp_path: Path) -> None:

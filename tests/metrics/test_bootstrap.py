@@ -21,6 +21,7 @@ from bertkit.metrics.bootstrap import (
     resample_labels,
     resample_means,
     resample_numbers,
+    score_interval,
 )
 from bertkit.metrics.entities import score_entities
 from bertkit.metrics.labels import macro_f1, micro_f1, subset_accuracy
@@ -92,6 +93,18 @@ def test_undefined_resamples_are_left_out_of_interval_and_p() -> None:
     drawn = bootstrap(resample_numbers([1.0, 2.0, 3.0], [5.0] * 3, ["pearson", "spearman"]), 3, resamples=99)
     assert np.isnan(drawn).all() and np.isnan(percentile_interval(drawn[:, 0])).all()
     assert np.isnan(p_value(drawn[:, 0]))
+
+
+@pytest.mark.parametrize("size", [1, 12, 5000])
+def test_a_perfect_score_has_the_interval_of_its_size(size: int) -> None:
+    drawn = bootstrap(resample_classes(["a"] * size, ["a"] * size, ["accuracy"]), size)
+    expected = stats.binomtest(size, size).proportion_ci(method="wilson")
+    assert score_interval(drawn[:, 0], size) == pytest.approx((expected.low, 1.0), abs=1e-6)
+
+
+def test_other_scores_have_the_interval_of_their_resamples() -> None:
+    drawn = bootstrap(resample_classes(["a"] * 9 + ["b"], ["a"] * 10, ["accuracy"]), 10)[:, 0]
+    assert score_interval(drawn, 10) == percentile_interval(drawn)
 
 
 def test_interval_is_that_of_scipy() -> None:

@@ -19,9 +19,11 @@ SMALL = BenchPretrainOptions(size="1/12/2", batch_size=3, seq_length=13)
 def test_own_steps_are_those_of_the_training_loop() -> None:
     torch.manual_seed(0)
     source = OneBatch(make_batch(3, 13))
-    steps = list(islice(own_training(build_model(SMALL), source, OPTIMIZER, batch_size=3, precision="float32"), 3))
-    assert [(each.step, each.epoch, each.tokens) for each in steps] == [(1, 0, 39), (2, 1, 39), (3, 2, 39)]
+    steps = list(islice(own_training(build_model(SMALL), source, OPTIMIZER, batch_size=3, precision="float32"), 30))
+    assert [(each.step, each.epoch, each.tokens) for each in steps[:3]] == [(1, 0, 39), (2, 1, 39), (3, 2, 39)]
     assert steps[0].loss == pytest.approx(11.0, abs=0.3)  # ln 30522 + ln 2
+    assert {each.lr for each in steps} == {OPTIMIZER.lr}
+    assert steps[-1].loss < steps[0].loss
     assert not any(each.skipped for each in steps)
 
 

@@ -12,6 +12,7 @@ import pytest
 from bertkit.errors import BertkitError
 from bertkit.task_files.choice_columns import find_choices
 from bertkit.task_types import MultipleChoiceTask
+from bertkit.task_types.multiple_choice import Choice
 from bertkit.user_tables.guess import guess
 
 
@@ -97,8 +98,11 @@ def test_rows_of_arc_have_keys_of_their_own(tmp_path: Path) -> None:
     ]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
     found = guess(tmp_path / "t.jsonl")
-    assert [each.label for each in found.task.reader.rows("train")] == [1, 0, 1, 1]
+    examples = list(found.task.reader.rows("train"))
+    assert [each.label for each in examples] == [1, 0, 1, 1]
     assert "the letter of the right one" in found.sentence
+    right = [found.task.describe(each, Choice(each.label, "", (0.5, 0.5)))["label"] for each in examples]
+    assert right == ["B", "1", "2", "2"]
 
 
 def test_choices_without_a_key_each_are_an_error(tmp_path: Path) -> None:

@@ -129,9 +129,9 @@ def compare_predictions(
         one, other = (side.resampled[:count, place] for side in sides)
         values = [side.scores[name] for side in sides]
         scores[name] = ScoreDifference(
-            first=with_interval(values[0], one),
-            second=with_interval(values[1], other),
-            difference=with_interval(values[1] - values[0], other - one),
+            first=with_interval(values[0], one, len(examples)),
+            second=with_interval(values[1], other, len(examples)),
+            difference=with_interval(values[1] - values[0], other - one, len(examples)),
             p=p_value(other - one),
         )
     return Comparison(

@@ -31,7 +31,7 @@ from bertkit.runs import environment
 from bertkit.storage.atomic import explain_writing, write_json, write_text
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.task_files.files import check_split
-from bertkit.task_types import FileTask, TextTask
+from bertkit.task_types import FileTask, MultipleChoiceTask, TextTask
 from bertkit.task_types.held_out import describe_unlabelled
 
 REPORT_FILES = ("report.html", "report.json")
@@ -85,7 +85,7 @@ def _refuse_predictions(task: FileTask, split: str) -> None:
     """Raise a data error for predictions: every one of them would be right, if they are of the same model."""
     files = task.files.splits[split]
     label = files.columns.label
-    for name in files.files if isinstance(task, TextTask) and label else ():
+    for name in files.files if isinstance(task, TextTask | MultipleChoiceTask) and label else ():
         if (gold := f"{INPUT_PREFIX}{label}") in task.files.table(Path(name), files.form):
             raise data_error(
                 f"{name} is a file of predictions: its column {label} has what a model said, and {gold} the labels. "

@@ -11,7 +11,7 @@ from bertkit.contracts import E, Example, P
 from bertkit.errors import count_of, verb_of
 from bertkit.finetuning.baselines import Baseline
 from bertkit.inference.runtime import ResolvedPrecision
-from bertkit.metrics.bootstrap import Scores, percentile_interval
+from bertkit.metrics.bootstrap import Scores, score_interval
 from bertkit.metrics.calibration import Bin, expected_calibration_error, reliability
 from bertkit.metrics.classification import ClassScore, confusion, score_classes
 from bertkit.results import Result
@@ -27,7 +27,7 @@ _FIRST_BUCKET = 8
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreInterval:
-    """A score and its 95 % confidence interval (percentile bootstrap over examples); NaN where undefined."""
+    """A score and its 95 % confidence interval (bootstrap over examples, ``bootstrap.py``); NaN where undefined."""
 
     value: Score
     low: Score
@@ -143,12 +143,12 @@ def score_with_intervals(
     """The scores of a task by name, and the number of resamples that their intervals are computed from."""
     scores, resampled = resample(task, examples, predictions)
     columns = zip(scores.items(), resampled.T, strict=True)
-    return {name: with_interval(value, column) for (name, value), column in columns}, len(resampled)
+    return {name: with_interval(value, column, len(examples)) for (name, value), column in columns}, len(resampled)
 
 
-def with_interval(value: float, resampled: Scores) -> ScoreInterval:
-    """A score with the interval of its resamples."""
-    low, high = percentile_interval(resampled)
+def with_interval(value: float, resampled: Scores, size: int) -> ScoreInterval:
+    """A score of ``size`` examples, or a difference, with the interval of its resamples."""
+    low, high = score_interval(resampled, size)
     return ScoreInterval(value=value, low=low, high=high)
 
 

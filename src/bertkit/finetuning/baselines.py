@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bertkit import config
 from bertkit.contracts import Example
-from bertkit.metrics.bootstrap import percentile_interval
+from bertkit.metrics.bootstrap import score_interval
 from bertkit.scores import CORRELATIONS, Score, format_score, is_defined, name_on_split, rank_score
 from bertkit.storage.checksums import read_record, write_checked
 from bertkit.task_types import FileTask
@@ -55,7 +55,7 @@ def fit_baselines(
         begin = time.monotonic()
         answers = predict(train, [*dev, *(example for examples in extra.values() for example in examples)])
         scores, resampled = resample(task, dev, answers[: len(dev)])
-        ends = percentile_interval(resampled[:, list(scores).index(task.metric)])
+        ends = score_interval(resampled[:, list(scores).index(task.metric)], len(dev))
         interval = ends if is_defined(ends[0]) else None
         start = len(dev)
         for split, examples in extra.items():

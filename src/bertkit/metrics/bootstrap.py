@@ -24,6 +24,8 @@ Statistic = Callable[[Indices], Scores]
 
 RESAMPLES = 1000
 LEVEL = 0.95
+_Z = 1.959964
+"""The middle 95 % of a normal distribution reach this many standard deviations to each side."""
 
 _INDICES_PER_CHUNK = 1_000_000
 """8 MB of indices: a large dev set is resampled in several chunks."""
@@ -45,6 +47,16 @@ def percentile_interval(scores: Scores, level: float = LEVEL) -> tuple[float, fl
         return UNDEFINED, UNDEFINED
     low, high = np.quantile(scores, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def score_interval(resampled: Scores, size: int) -> tuple[float, float]:
+    """The 95 % interval of a score of ``size`` examples, from its resamples.
+
+    Where every example is right, every resample of them is, whether there are 5 or 5,000. The lower end is then that of
+    Wilson's interval (1927): 0.57 and 0.9992.
+    """
+    low, high = percentile_interval(resampled)
+    return (size / (size + _Z**2), high) if low == 1 else (low, high)
 
 
 def p_value(differences: Scores) -> float:

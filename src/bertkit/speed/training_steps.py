@@ -12,17 +12,21 @@ from bertkit.machine.precision import Precision, autocast
 from bertkit.model import Model
 from bertkit.training.fit import Plan, Step, TrainingState, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer
+from bertkit.training.schedule import ScheduleConfig
 
 FindLoss = Callable[[], Tensor]
 
 _ENDLESS = 1_000_000_000
+_CONSTANT = ScheduleConfig(warmup=0, decay="constant")
 
 
 def own_training(
     model: Model, source: BatchSource, optimizer: OptimizerConfig, *, batch_size: int, precision: Precision
 ) -> Iterator[Step]:
-    """The steps of bertkit's training loop, without an end in practice."""
-    plan = Plan(total_steps=_ENDLESS, batch_size=batch_size, optimizer=optimizer, precision=precision)
+    """The steps of bertkit's training loop at a constant learning rate, without an end in practice."""
+    plan = Plan(
+        total_steps=_ENDLESS, batch_size=batch_size, optimizer=optimizer, schedule=_CONSTANT, precision=precision
+    )
     return fit(TrainingState(model, build_optimizer(model, optimizer)), source, plan)
 
 

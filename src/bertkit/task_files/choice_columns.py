@@ -34,13 +34,17 @@ _LABELS = ("label", "answer", "gold", "correct", "target", "answerkey")
 
 
 class ChoiceCells(NamedTuple):
-    """The cells of one row, and where the row is, for error messages."""
+    """The cells of one row, and where the row is, for error messages.
+
+    ``keys`` are the names of the choices where the row has its own, as in ARC: A to D in some rows, 1 to 4 in others.
+    """
 
     path: Path
     line: int
     prompt: str
     stem: str
     choices: tuple[str, ...]
+    keys: tuple[str, ...]
     label: str | None
     id: str
 
@@ -103,6 +107,7 @@ def read_choice_cells(table: Table, columns: Columns, choices: Sequence[str]) ->
             prompt=cells[columns.first],
             stem=cells[columns.second] if columns.second else "",
             choices=texts,
+            keys=keys,
             label=_read_label(cells[columns.label].strip(), texts, keys) if columns.label else None,
             id=cells[columns.id] if columns.id else str(row.line),
         )
@@ -115,7 +120,7 @@ def _read_list(cell: str, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]
         texts = parse_list(cell)
     except ValueError as error:
         raise data_error(f'{where}: the choices are "{shorten(cell, 60)}", not a list ({error}).') from error
-    if isinstance(texts, dict) and "text" in texts:  # as in ARC; its keys are A to D in some rows, 1 to 4 in others
+    if isinstance(texts, dict) and "text" in texts:  # as in ARC
         texts, keys = texts["text"], texts.get("label", ())
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise data_error(f'{where}: the choices are {shorten(cell, 60)}, not a list of texts such as ["one", "two"].')

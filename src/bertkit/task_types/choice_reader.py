@@ -26,7 +26,8 @@ from bertkit.task_types.reader import RowReader
 class ChoiceExample:
     """A prompt with its choices, each of which continues ``stem``.
 
-    ``label`` is the index of the right choice, from 0; None if not known.
+    ``label`` is the index of the right choice, from 0; None if not known. ``keys`` name the choices where the row of
+    the file has names of its own.
     """
 
     id: str
@@ -34,6 +35,7 @@ class ChoiceExample:
     choices: tuple[str, ...]
     stem: str = ""
     label: int | None = None
+    keys: tuple[str, ...] = ()
 
     @property
     def first(self) -> str:
@@ -96,6 +98,7 @@ class ChoiceReader(RowReader[ChoiceExample]):
     def _example(self, cells: ChoiceCells, *, may_lack_label: bool = False) -> ChoiceExample:
         where = at_row(cells.path, cells.line)
         example = make_example(cells.id, cells.prompt, cells.choices, stem=cells.stem, where=where)
+        example = replace(example, keys=cells.keys)
         if cells.label is None or (not cells.label and may_lack_label):
             return example
         return replace(example, label=read_place(cells.label, cells.choices, self.spelling, where))

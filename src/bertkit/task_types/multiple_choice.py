@@ -97,10 +97,11 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
         return {MOST_FREQUENT: _predict_most_frequent, "TF-IDF similarity to the prompt": _predict_most_similar}
 
     def describe(self, example: ChoiceExample, prediction: Choice) -> AnswerRecord:
-        """``id``, the ``label`` as the files write it, its text, its ``probability`` and the ``scores`` of all."""
+        """``id``, the ``label`` as the row writes it, its text, its ``probability`` and the ``scores`` of all."""
+        place = prediction.label
         record = {
             "id": example.id,
-            "label": spell_place(prediction.label, example.choices, self.spelling),
+            "label": example.keys[place] if example.keys else spell_place(place, example.choices, self.spelling),
             "choice": prediction.text,
             "probability": round(max(prediction.scores), 6),
             "scores": [round(score, 6) for score in prediction.scores],
