@@ -15,7 +15,7 @@ from bertkit.batch import Batch, Outputs
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.errors import BertkitError
 from bertkit.evaluation import onnx_export
-from bertkit.evaluation.evaluate import read_split
+from bertkit.evaluation.evaluate import LabelledSplit, read_split
 from bertkit.evaluation.onnx_export import FILE, OnnxCheck, check_onnx, export_onnx
 from bertkit.inference.conversion import load_whole_model
 from bertkit.model import Model
@@ -85,6 +85,29 @@ def test_a_model_without_a_task_cannot_be_checked(workspace: Path, tmp_path: Pat
     with pytest.raises(BertkitError, match="--check needs a model with a task"):
         export_onnx(ModelFolder.open(workspace / "run"), tmp_path / "out", check=workspace / "reviews.csv")
     assert not (tmp_path / "out").exists()
+
+
+def test_the_task_of_a_folder_of_another_library_is_known(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hf = pytest.importorskip("transformers")
+    tokenizer = bertkit.load(workspace / "tuned").tokenizer
+    shape = {"hidden_size": 14, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 37}
+    config = hf.BertConfig(vocab_size=tokenizer.vocab_size, num_labels=2, max_position_embeddings=41, **shape)
+    hf.BertForSequenceClassification(config).save_pretrained(tmp_path / "hf")
+    tokenizer.save(tmp_path / "hf")
+    (tmp_path / "t.csv").write_text("text,label\n" + "a river,LABEL_0\na wide stone,LABEL_1\n" * 7)
+    compared = []
+
+    def check(model: Model, onnx: object, labelled: LabelledSplit, tokenizer: object) -> OnnxCheck:
+        compared.extend(labelled.examples)
+        return FOUND
+
+    monkeypatch.setattr(onnx_export, "write_onnx", lambda model, path, embedding: path.write_bytes(b"a file"))
+    monkeypatch.setattr(onnx_export, "OnnxModel", lambda path, model: None)
+    monkeypatch.setattr(onnx_export, "check_onnx", check)
+    export_onnx(ModelFolder.open(tmp_path / "hf"), tmp_path / "out", check=tmp_path / "t.csv")
+    assert [each.label for each in compared] == ["LABEL_0", "LABEL_1"] * 7
 
 
 def test_a_file_that_cannot_be_compared_is_refused_before_the_export(

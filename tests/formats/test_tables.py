@@ -340,7 +340,15 @@ def test_marks_inside_the_first_text_are_no_delimiters(
     assert rows[0] == cells
 
 
-@pytest.mark.parametrize(("header", "columns"), [("text,2019_20", ("text", "2019_20")), ("text,2019", ("1", "2"))])
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("text,2019_20", ("text", "2019_20")),
+        ("text,2019", ("1", "2")),
+        ("text,label,2019", ("text", "label", "2019")),
+        ("review,sentiment,inf", ("review", "sentiment", "inf")),
+    ],
+)
 def test_a_header_may_have_a_name_that_begins_as_a_number(
     header: str, columns: tuple[str, ...], tmp_path: Path
 ) -> None:

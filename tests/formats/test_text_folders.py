@@ -8,6 +8,7 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.formats.tables import Table
+from bertkit.storage.locations import is_text_folder
 from bertkit.user_tables.guess import guess
 
 
@@ -53,6 +54,20 @@ def test_the_unlabelled_reviews_of_imdb_are_no_class(groups: Path) -> None:
     (groups / "unsup").mkdir()
     (groups / "unsup" / "0_0.txt").write_text("a review")
     assert {row.cells[0] for row in Table(groups).rows("label")} == {"alt.atheism", "sci.space"}
+
+
+def test_the_end_of_a_name_may_be_in_capitals(tmp_path: Path) -> None:
+    for label in ("good", "bad"):
+        (tmp_path / label).mkdir()
+        (tmp_path / label / "1.TXT").write_text("a review")
+    assert {row.cells[0] for row in Table(tmp_path).rows("label")} == {"bad", "good"}
+
+
+def test_a_folder_with_a_link_to_itself_is_no_table(tmp_path: Path) -> None:
+    (tmp_path / "LICENSE").write_text("a text")
+    (tmp_path / "self").symlink_to(tmp_path)
+    (tmp_path / "again").symlink_to(tmp_path)
+    assert not is_text_folder(tmp_path)
 
 
 def test_an_empty_file_is_named(groups: Path) -> None:

@@ -55,7 +55,7 @@ def test_half_of_a_character_does_not_stop_the_writing_of_all_others(tmp_path: P
     parquet = pytest.importorskip("pyarrow.parquet")
     texts = ["half \ud83d", *(f"text {row}" for row in range(1, 37))]
     write_parquet(tmp_path / "v.parquet", RECORD, texts, VECTORS)
-    assert parquet.read_table(tmp_path / "v.parquet")["review"][0].as_py().startswith("half ")
+    assert parquet.read_table(tmp_path / "v.parquet")["review"][0].as_py() == "half ?"
     assert StoredVectors(tmp_path / "v.parquet").record == RECORD
 
 

@@ -102,7 +102,7 @@ def test_two_possible_label_columns_are_an_error(here: Path) -> None:
 def test_a_class_with_the_name_of_its_column_is_an_error(here: Path) -> None:
     """The line of names would be a row: one of its cells recurs, as in a table without names."""
     rows = [(id, text, "label" if label == "positive" else label) for id, text, label in reviews()]
-    path = write_csv(here / "reviews.csv", rows)
+    path = write_csv(here / "reviews.csv", rows, header="number,remark,label")
     fails('^reviews.csv, line 1: "label" may be the name of its column, or a label as in other rows. Rename', 3, path)
     numbered = [("7", text, "topic" if place % 2 else "city") for place, (_, text, _) in enumerate(reviews())]
     assert guess(write_csv(here / "t.csv", numbered[1:], header="7,a seventh text,topic")).task.labels == (

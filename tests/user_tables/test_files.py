@@ -27,6 +27,17 @@ def test_a_test_file_needs_no_labels(here: Path) -> None:
     assert example == TextExample("2", sentence(3))
 
 
+@pytest.mark.parametrize("labelled", [0, 1])
+def test_a_part_of_the_test_set_without_labels_is_refused(here: Path, labelled: int) -> None:
+    (here / "d").mkdir()
+    write_csv(here / "d" / "train.csv", reviews(40))
+    for part in range(2):
+        rows = f"review,label\n{sentence(3)},positive\n" if part == labelled else f"review\n{sentence(4)}\n"
+        (here / "d" / f"test-{part:05}-of-00002.csv").write_text(rows, encoding="utf-8")
+    with pytest.raises(BertkitError, match=f'test-0000{1 - labelled}-of-00002.csv has no column "label"'):
+        guess(here / "d")
+
+
 def test_a_file_without_column_names_is_read_from_its_first_line(here: Path) -> None:
     rows = [f'{1 + row % 2},"{sentence(row)}"' for row in range(20)]
     (here / "nameless.csv").write_text("\n".join(rows), encoding="utf-8")

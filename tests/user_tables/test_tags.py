@@ -34,6 +34,12 @@ def test_a_users_file_of_tags_becomes_a_task(tmp_path: Path) -> None:
     assert "held out" in found.task.reader.notes()[0]
 
 
+@pytest.mark.parametrize("beginning", ["", "-DOCSTART- O\n\n"])
+def test_words_may_be_quotation_marks(tmp_path: Path, beginning: str) -> None:
+    (tmp_path / "t.conll").write_text(beginning + '" O\nAda B-PER\n" O\n\n' * 20, encoding="utf-8")
+    assert guess(tmp_path / "t.conll").task.labels == ("O", "B-PER", "I-PER")
+
+
 def test_a_file_without_an_entity_is_refused(here: Path) -> None:
     (here / "t.conll").write_text("a O\nb O\n\n", encoding="utf-8")
     fails("every word has the tag O. There must be at least one entity", BAD_DATA, here / "t.conll")

@@ -18,13 +18,14 @@ from bertkit.contracts import OutputArrays, Tokenizer
 from bertkit.errors import data_error, usage_error
 from bertkit.evaluation.evaluate import LabelledSplit, read_split
 from bertkit.inference.conversion import Conversion, convert, explain_export, load_whole_model
+from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.inference.onnx_model import HIDDEN_STATES, OnnxModel, quantize_onnx, write_onnx
 from bertkit.inference.predict import run_features
 from bertkit.inference.runtime import Runtime
 from bertkit.model import Model
 from bertkit.storage.atomic import explain_writing, make_folder, write_file
-from bertkit.task_types import from_record
-from bertkit.user_tables.input_columns import with_utf8
+from bertkit.task_types import FileTask
+from bertkit.user_tables.input_columns import choose_columns, with_utf8
 
 FILE = Path("onnx") / "model.onnx"
 """Where sentence-transformers and text-embeddings-inference look for it in a model folder."""
@@ -74,12 +75,12 @@ def export_onnx(folder: ModelFolder, output: Path, *, int8: bool = False, check:
     written: a data error in float32 if an output differs by more than ``MAX_DIFFERENCE``, with ``int8`` if the metric
     falls by more than ``MAX_LOSS``.
     """
-    task = from_record(folder.metadata["task"]) if "task" in folder.metadata else None
+    task = task_of_folder(folder)
     if getattr(task, "both_orders", False):
         raise usage_error("--to onnx: this model reads each pair in both orders, which one ONNX file cannot.")
     if check is not None and task is None:
         raise usage_error(f"--check needs a model with a task, and {folder.path} has none: leave it out.")
-    labelled = None if check is None or task is None else read_split(with_utf8(task), check, "dev")
+    labelled = None if check is None or task is None else _read_examples(task, check)
     whole, notes = load_whole_model(folder).eval(), []
     gives_vectors = set(whole.objectives) <= {"similarity"}
     model = Model(whole.encoder, {}).eval() if gives_vectors else whole
@@ -102,6 +103,12 @@ def export_onnx(folder: ModelFolder, output: Path, *, int8: bool = False, check:
     # That other libraries lack the head is true of the folder, and not of the file.
     kept = [each for each in conversion.notes if task is None or each != explain_export(task)]
     return replace(conversion, notes=(*kept, f"{FILE}: {size:,.1f} MiB", *notes))
+
+
+def _read_examples(task: FileTask, file: Path) -> LabelledSplit:
+    """The labelled examples in a file; a task of another library's folder has no columns of its own."""
+    task, _ = choose_columns(with_utf8(task), file, labelled=True)
+    return read_split(task, file, "dev")
 
 
 class _Similarity(nn.Module):

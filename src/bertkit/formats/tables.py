@@ -38,7 +38,11 @@ _JSON = ("json", "jsonl")
 _WITHOUT_LINES = ("parquet", "dataset", "folder")
 _SAMPLE_LINES = 1000
 _SEPARATOR_LINE = re.compile(r'"?sep=."?[,;|\t]*')
-_USUAL_NAMES = ("id", "text", "sentence", "sentence_id", "sentence #", "word", "token", "tag", "label", "category")
+_USUAL_NAMES = (
+    *("id", "text", "sentence", "sentence1", "sentence2", "premise", "hypothesis", "question", "answer", "context"),
+    *("review", "title", "sentence_id", "sentence #", "word", "token", "tag", "label", "class", "category", "topic"),
+    *("sentiment", "intent", "score", "rating", "stars"),
+)
 """Names of columns, in lower case, that are hardly the cells of two columns in one row of data."""
 
 _MOST_COLUMNS = 10_000
@@ -302,12 +306,13 @@ def _number_nameless(first: Sequence[str], others: Sequence[Sequence[str]]) -> t
         (cell.strip().casefold(), cell in cells) for cell, cells in zip(first, columns, strict=False) if cell.strip()
     ]
     recurs = [recurring for _, recurring in names]
-    # Two usual names outweigh a third that recurs: in a table of words POS is both a column and a part of speech.
+    # Two usual names outweigh a third that recurs, or is a number: in a table of words POS is both a column and a part
+    # of speech, and a column of figures may be called 2019.
     usual = sum(name in _USUAL_NAMES and not recurring for name, recurring in names)
     filled = [cell.strip() for cell in first if cell.strip()]
     if len(filled) > 1 and filled == [str(place) for place in range(len(filled))]:
         return ()  # pandas writes 0, 1 and so on over columns that have no names
-    is_data = any(map(is_number, first)) or (any(recurs) and not all(recurs) and usual < 2)
+    is_data = usual < 2 and (any(map(is_number, first)) or (any(recurs) and not all(recurs)))
     return tuple(str(place + 1) for place in range(len(first))) if is_data else ()
 
 

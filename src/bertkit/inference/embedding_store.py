@@ -27,7 +27,6 @@ from bertkit.inference.embedding import EmbeddingSettings, Vectors
 from bertkit.results import Result
 from bertkit.storage.checksums import read_checked
 from bertkit.storage.json_text import parse_json
-from bertkit.text.base import replace_surrogates
 
 FORMATS = (".npy", ".parquet")
 COLUMN = "embedding"
@@ -94,11 +93,8 @@ class TextHash:
         self._digest = hashlib.sha256()
 
     def add(self, text: str) -> None:
-        """Add the next text, with its length, so that no two lists of texts are equal.
-
-        Half a character counts as what ``write_parquet`` has in its place.
-        """
-        data = replace_surrogates(text).encode()
+        """Add the next text. Its length is hashed too, so that different lists of texts never have the same bytes."""
+        data = _encode(text)
         self._digest.update(len(data).to_bytes(8))
         self._digest.update(data)
         self.count += 1
@@ -106,6 +102,11 @@ class TextHash:
     def hexdigest(self) -> str:
         """The hash of the texts so far."""
         return self._digest.hexdigest()
+
+
+def _encode(text: str) -> bytes:
+    """The text as UTF-8. Half a character, which JSON can spell, has none, and becomes a question mark."""
+    return text.encode("utf-8", "replace")
 
 
 def write_parquet(path: Path, record: EmbeddingRecord, texts: Iterable[str], vectors: Vectors) -> None:
@@ -119,7 +120,7 @@ def write_parquet(path: Path, record: EmbeddingRecord, texts: Iterable[str], vec
     # Vectors do not compress, and the statistics of their numbers are of no use.
     with parquet.ParquetWriter(path, schema, compression="zstd", write_statistics=False) as writer:
         for block in _blocks_of(vectors):
-            column = arrow.array([replace_surrogates(text) for text in islice(remaining, len(block))], arrow.string())
+            column = arrow.array([_encode(text) for text in islice(remaining, len(block))], arrow.string())
             rows = arrow.FixedSizeListArray.from_arrays(arrow.array(block.ravel()), record.dimension)
             writer.write_table(arrow.Table.from_arrays([column, rows], schema=schema))
 

@@ -151,7 +151,7 @@ def can_explain(task: FileTask | None) -> bool:
 
 
 def _find_obstacle(task: FileTask | None) -> str | None:
-    """The kind of a model for this task, if it is one whose predictions cannot be explained."""
+    """What a model for this task is, if its predictions cannot be explained; else None."""
     match task:
         case TextTask(both_orders=True):
             return "a model that reads a pair in both orders"

@@ -24,6 +24,9 @@ from bertkit.results import Result, Results
 _QUERIES_AT_ONCE = 64
 """A block of vectors of width 384 has 20,000 rows, and 64 queries 30 MB of places and cosines."""
 
+_Best = tuple[NDArray[np.int64], NDArray[np.float32]]
+"""The rows (Q, K) with the highest cosines, counted from 0, and these cosines (Q, K)."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Neighbour(Result):
@@ -41,8 +44,9 @@ class Neighbour(Result):
 def search(
     stored: StoredVectors, query: PlainTexts, pipeline: EncoderPipeline, *, top_k: int = 10
 ) -> Results[Neighbour]:
-    """The ``top_k`` vectors with the highest cosine; of equal ones the first. Those of a list of queries are one after
-    the other, in the order of the list. Vectors of another model are an error.
+    """The ``top_k`` vectors with the highest cosine, query after query; of equal ones the first.
+
+    Vectors of another model are an error.
     """
     record = stored.record
     for part, stored_part, own_part in (
@@ -57,11 +61,9 @@ def search(
     texts = check_plain_texts(query, "query")
     vectors = pipeline.embed(texts, settings.pool, layers=settings.layers, normalize=True)
     found: Results[Neighbour] = Results()
-    for start in range(0, len(texts), _QUERIES_AT_ONCE):
-        end = start + _QUERIES_AT_ONCE
-        for text, rows, scores in zip(texts[start:end], *_highest(stored, vectors[start:end], top_k), strict=True):
-            of = None if isinstance(query, str) else text
-            found += [Neighbour(int(row) + 1, float(score), query=of) for row, score in zip(rows, scores, strict=True)]
+    for text, rows, scores in zip(texts, *_highest(stored, vectors, top_k), strict=True):
+        of = None if isinstance(query, str) else text
+        found += [Neighbour(int(row) + 1, float(score), query=of) for row, score in zip(rows, scores, strict=True)]
     return found
 
 
@@ -84,30 +86,45 @@ def add_texts(neighbours: Sequence[Neighbour], source: TextColumn, record: Embed
     return Results([replace(each, text=found[each.row]) for each in neighbours])
 
 
-def _highest(
-    stored: StoredVectors, queries: NDArray[np.float32], top_k: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def _highest(stored: StoredVectors, queries: NDArray[np.float32], top_k: int) -> _Best:
     """The rows (Q, K), counted from 0, of the ``top_k`` highest cosines with ``queries`` (Q, H), and these (Q, K)."""
-    rows: NDArray[np.int64] = np.empty((len(queries), 0), dtype=np.int64)
-    scores: NDArray[np.float32] = np.empty((len(queries), 0), dtype=np.float32)
+    parts = [queries[start : start + _QUERIES_AT_ONCE] for start in range(0, max(len(queries), 1), _QUERIES_AT_ONCE)]
+    best: list[_Best] = [
+        (np.empty((len(part), 0), dtype=np.int64), np.empty((len(part), 0), dtype=np.float32)) for part in parts
+    ]
     first = 0
     for block in stored.blocks():
-        scores = np.hstack([scores, _cosines(block, queries, stored.path, first)])
-        rows = np.hstack([rows, np.tile(np.arange(first, first + len(block)), (len(queries), 1))])
-        if scores.shape[1] > top_k:  # only rows that are among the highest of some query are sorted: 18 times as fast
-            least = np.partition(scores, -top_k, axis=1)[:, [-top_k]]
-            kept = (scores >= least).any(axis=0)
-            rows, scores = rows[:, kept], scores[:, kept]
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
-        rows, scores = np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
+        lengths = _measure(block, stored.path, first)
+        for place, part in enumerate(parts):
+            best[place] = _merge(best[place], _cosines(block, part, lengths), first, top_k)
         first += len(block)
-    return rows, scores
+    return np.concatenate([rows for rows, _ in best]), np.concatenate([scores for _, scores in best])
 
 
-def _cosines(block: NDArray[np.float32], queries: NDArray[np.float32], path: Path, first: int) -> NDArray[np.float32]:
-    """The cosines (Q, n) of ``queries`` (Q, H), which have length 1, with each row; 0 for a row of zeros."""
+def _measure(block: NDArray[np.float32], path: Path, first: int) -> NDArray[np.float32]:
+    """The lengths (n,) of the rows; 1 for a row of zeros, whose cosine with everything is then 0."""
     lengths = np.sqrt(np.einsum("nh,nh->n", block, block))
     if not np.isfinite(lengths).all():
         row = first + int(np.argmin(np.isfinite(lengths))) + 1
         raise data_error(f"{path}, row {row:,}: a number is not finite. Make it again with: bertkit embed")
-    return np.asarray((queries @ block.T / np.where(lengths == 0, 1, lengths)).clip(-1, 1))
+    return np.where(lengths == 0, np.float32(1), lengths)
+
+
+def _cosines(
+    block: NDArray[np.float32], queries: NDArray[np.float32], lengths: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """The cosines (Q, n) of ``queries`` (Q, H), which have length 1, with each row."""
+    return np.asarray((queries @ block.T / lengths).clip(-1, 1))
+
+
+def _merge(best: _Best, cosines: NDArray[np.float32], first: int, top_k: int) -> _Best:
+    """The ``top_k`` highest of ``best`` and of ``cosines`` (Q, n), which are those of the rows from ``first`` on."""
+    rows, scores = best
+    scores = np.hstack([scores, cosines])
+    rows = np.hstack([rows, np.tile(np.arange(first, first + cosines.shape[1]), (len(cosines), 1))])
+    if scores.shape[1] > top_k:  # only rows that are among the highest of some query are sorted: 18 times as fast
+        least = np.partition(scores, -top_k, axis=1)[:, [-top_k]]
+        kept = (scores >= least).any(axis=0)
+        rows, scores = rows[:, kept], scores[:, kept]
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+    return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)

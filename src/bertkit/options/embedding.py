@@ -51,7 +51,7 @@ class SearchOptions(ModelOptions):
     vectors: InputFile = field(kw_only=False)
     """File that embed wrote."""
     query: str | Sequence[str] = field(kw_only=False)
-    """A text. In Python also a list of texts, for which the vectors are read once per 64 texts."""
+    """A text. In Python also a list of texts, for all of which the vectors are read once."""
     model: Annotated[AnyPath | LoadedModel, Input("model")]
     """The model that made the vectors. In Python also a loaded model, which stays on its device."""
     top_k: Neighbours = 10

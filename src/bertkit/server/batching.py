@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bertkit.server.errors import ServerError, overloaded, stopping
+from bertkit.server.errors import overloaded, stopping, too_late
 from bertkit.server.jobs import AbandonedError, Job, TooLongError
 from bertkit.server.limits import Limits
 from bertkit.server.model_thread import ModelThread
@@ -142,7 +142,7 @@ class Batcher:
         now = time.monotonic()
         for job in self._active:
             if now > job.deadline:
-                _fail(job, _too_late())
+                _fail(job, too_late())
         self._active = [job for job in self._active if not job.future.done()]
 
     def _check(self, jobs: Sequence[Job]) -> None:
@@ -161,7 +161,7 @@ class Batcher:
             results = list(zip(batch, jobs[0].operation.run(inputs, partial(self._check, jobs)), strict=True))
         except AbandonedError:
             for job in jobs:
-                _fail(job, stopping() if self._abandoned else _too_late())
+                _fail(job, stopping() if self._abandoned else too_late())
             return
         except BaseException as error:
             if len(jobs) > 1:  # find out which request it was: the others are not to suffer
@@ -188,7 +188,7 @@ def _encode(job: Job) -> bool:
     """Tokenize the inputs of a job; False if it failed, which its future then says."""
     begin = time.monotonic()
     if begin > job.deadline:
-        _fail(job, _too_late())
+        _fail(job, too_late())
         return False
     try:
         job.encoded = job.operation.encode(job.inputs)
@@ -225,10 +225,6 @@ def _choose(active: Sequence[Job], most_tokens: int) -> tuple[list[tuple[Job, in
         if job.waiting:
             line.append(job)
     return batch, [job for job in active if job.operation is not operation] + list(line)
-
-
-def _too_late() -> ServerError:
-    return ServerError(504, "the request was not answered in time", retry_after=1.0)
 
 
 def _refuse_truncated(job: Job) -> None:

@@ -16,7 +16,16 @@ import numpy as np
 from starlette.types import Receive, Scope, Send
 
 from bertkit.server.call import Call
-from bertkit.server.errors import Dialect, ServerError, loading, malformed, overloaded, stopping
+from bertkit.server.errors import (
+    Dialect,
+    ServerError,
+    internal,
+    loading,
+    malformed,
+    overloaded,
+    stopping,
+    too_late,
+)
 from bertkit.server.logs import log_error, log_request
 from bertkit.server.reading import JSON, ClientLeftError, decode
 from bertkit.server.service import LARGE_ANSWER, Service
@@ -134,10 +143,10 @@ class Endpoint:
     def explain(self, call: Call, error: Exception) -> Reply:
         """The answer to a request that failed; an error of the server itself goes to the log."""
         if isinstance(error, TimeoutError):
-            error = ServerError(504, "the request was not answered in time", retry_after=1.0)
+            error = too_late()
         if not isinstance(error, ServerError):
             log_error(call, error)
-            error = ServerError(500, "internal error")
+            error = internal()
         return self._error_reply(error)
 
     def _error_reply(self, error: ServerError) -> Reply:

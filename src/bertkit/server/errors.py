@@ -114,9 +114,19 @@ def unable(message: str, hint: str | None = None) -> ServerError:
     return ServerError(424, message, hint=hint)
 
 
-def overloaded(seconds: float) -> ServerError:
+def overloaded(seconds: float, *, close: bool = False) -> ServerError:
     """More requests than the server takes (429); it expects to have room after ``seconds``."""
-    return ServerError(429, "Model is overloaded", retry_after=seconds)
+    return ServerError(429, "Model is overloaded", retry_after=seconds, close=close)
+
+
+def too_late() -> ServerError:
+    """The deadline of a request is over (504)."""
+    return ServerError(504, "the request was not answered in time", retry_after=1.0)
+
+
+def internal() -> ServerError:
+    """A mistake in the server itself, of which the log says more (500)."""
+    return ServerError(500, "internal error")
 
 
 def loading() -> ServerError:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from bertkit.errors import BertkitError
 from bertkit.inference.attention_maps import read_attention
-from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.saliency import explain
 from bertkit.report.explanation_pages import describe_truncation, render_attention, render_saliency
 from bertkit.server.call import Call
@@ -31,7 +31,7 @@ _MOST_WAITING = 8
 async def show_attention(call: Call, _: None) -> object:
     """``GET /attention?model=NAME&text=TEXT``: what each head attends to."""
     model, text, pair = _read(call)
-    maps = await _compute(call.service, model, read_attention, text, pair)
+    maps = await _compute(call.service, model, partial(read_attention, model.pipeline, text, pair))
     notes = describe_truncation(maps.num_truncated)
     return _reply(render_attention(maps.tokens, maps.weights, model=model.name, notes=notes))
 
@@ -39,7 +39,7 @@ async def show_attention(call: Call, _: None) -> object:
 async def show_explanation(call: Call, _: None) -> object:
     """``GET /explain?model=NAME&text=TEXT``: which tokens the prediction rests on."""
     model, text, pair = _read(call)
-    found = await _compute(call.service, model, explain, text, pair)
+    found = await _compute(call.service, model, partial(explain, model.pipeline, text, pair))
     notes = describe_truncation(found.num_truncated)
     page = render_saliency(
         found.tokens, found.contributions, model=model.name, prediction=found.prediction, notes=notes
@@ -47,13 +47,7 @@ async def show_explanation(call: Call, _: None) -> object:
     return _reply(page)
 
 
-async def _compute(
-    service: Service,
-    model: ServedModel,
-    read: Callable[[Pipeline, str, str | None], Found],
-    text: str,
-    pair: str | None,
-) -> Found:
+async def _compute(service: Service, model: ServedModel, read: Callable[[], Found]) -> Found:
     """What ``read`` finds, computed one at a time, in a thread and with weights of its own: other requests go on.
 
     429 if too many wait already. TimeoutError if it is not there before the deadline of a request.
@@ -65,23 +59,17 @@ async def _compute(
         with service.running():
             async with asyncio.timeout(service.limits.seconds):
                 await service.explaining.acquire()
-                return await asyncio.shield(_in_thread(service, read, model.pipeline, text, pair))
+                return await asyncio.shield(_in_thread(service, read))
     except BertkitError as error:
         raise unable(model.describe_error(error)) from error
     finally:
         service.state.explanations -= 1
 
 
-async def _in_thread(
-    service: Service,
-    read: Callable[[Pipeline, str, str | None], Found],
-    pipeline: Pipeline,
-    text: str,
-    pair: str | None,
-) -> Found:
+async def _in_thread(service: Service, read: Callable[[], Found]) -> Found:
     """The next page may begin when the thread ends, though the request of this one may have ended long before."""
     try:
-        return await asyncio.to_thread(read, pipeline, text, pair)
+        return await asyncio.to_thread(read)
     finally:
         service.explaining.release()
 

@@ -75,7 +75,7 @@ async def setup(call: Call, _: dict[str, object]) -> object:
 
 
 def _kind(model: ServedModel) -> str | None:
-    """Whether the model gives spans or choices, if any."""
+    """What the model gives: spans, choices, or None for neither."""
     if isinstance(model.task, TaggingTask):
         return _LABELS
     return _CHOICES if isinstance(model.task, TextTask) and not model.gives_number else None

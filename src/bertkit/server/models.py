@@ -79,7 +79,7 @@ class ServedModel:
         self.fills = self.task is None and _can_fill(pipeline)
         self.activation: Activation = find_activation(self.task, folder.metadata)
         self._is_of_bertkit = "task" in folder.metadata
-        self._number: tuple[str, ...] = tuple(folder.metadata.get("labels") or ("LABEL_0",))
+        self._name_of_number: tuple[str, ...] = tuple(folder.metadata.get("labels") or ("LABEL_0",))
         self.max_length = pipeline.max_length if self.task is None else self.task.max_length
         own = [] if self.task is None else [self.task.pipeline_tag]
         self.tasks = (*own, *([FILL] if self.fills else []), EMBED)
@@ -91,7 +91,7 @@ class ServedModel:
         """The names of the classes or tags; a number has one, as in Hugging Face's files."""
         if self.task is None:
             return ()
-        return self.task.labels or (self._number if self.gives_number else ())
+        return self.task.labels or (self._name_of_number if self.gives_number else ())
 
     @property
     def gives_number(self) -> bool:
@@ -241,7 +241,7 @@ class TokenStates(Embeddings):
 
 
 class FillInput(NamedTuple):
-    """A text with masks, the number of words for each at ``most``, and the ids of the only ``candidates``, if any."""
+    """A text with masks, each of which gets at ``most`` so many words; ``candidates`` are the only ids, if any."""
 
     text: str
     most: int

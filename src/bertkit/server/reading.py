@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.types import Receive
 
-from bertkit.server.errors import LONGEST_MESSAGE, ServerError, invalid, malformed
+from bertkit.server.errors import LONGEST_MESSAGE, ServerError, invalid, malformed, overloaded
 from bertkit.server.limits import Limits
 from bertkit.server.shapes import suggest_field, suggest_value
 
@@ -53,7 +53,7 @@ class Bodies:
                     if size > self._limits.body_bytes:
                         raise _too_large(self._limits.body_bytes)
                     if self.held > self._limits.read_bytes:
-                        raise ServerError(429, "Model is overloaded", retry_after=1.0, close=True)
+                        raise overloaded(1.0, close=True)
                     parts.append(part)
                     if not message.get("more_body", False):
                         return b"".join(parts)

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from bertkit.server import huggingface
 from bertkit.server.call import Call
 from bertkit.server.endpoint import CLIENT_LEFT, ENCODER, Endpoint, encode, finish, send_reply, start_call
-from bertkit.server.errors import ServerError, malformed, overloaded
+from bertkit.server.errors import ServerError, internal, malformed, overloaded
 from bertkit.server.jobs import Usage
 from bertkit.server.logs import log_error
 from bertkit.server.reading import NDJSON, ClientLeftError, check_content_type, convert, decode
@@ -169,7 +169,7 @@ async def _answer_line(call: Call, number: int, line: bytes | ServerError) -> by
         return ENCODER.encode({"index": number, **error.body("flat")}) + b"\n"
     except Exception as error:
         log_error(call, error)
-        return ENCODER.encode({"index": number, **ServerError(500, "internal error").body("flat")}) + b"\n"
+        return ENCODER.encode({"index": number, **internal().body("flat")}) + b"\n"
     finally:
         call.usage.add(own.usage)
     cut = {"truncated_tokens": own.usage.truncated_tokens} if own.usage.truncated_tokens else {}

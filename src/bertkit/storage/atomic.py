@@ -26,7 +26,7 @@ from bertkit.storage.json_text import parse_json
 TEMPORARY_PREFIX = ".bertkit-tmp-"
 BACKUP_PREFIX = ".bertkit-old-"
 _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
-"""How JSON spells one; two of them may be a whole character."""
+"""The escape of a surrogate in JSON; a pair of them is one character."""
 
 _TEMPORARY_NAME = re.compile(re.escape(TEMPORARY_PREFIX) + r"\d+-.+", re.DOTALL)
 

@@ -22,7 +22,7 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal; of a folder that of what ``sha256sum`` says of all files in it."""
+    """The SHA-256 of a file, in hexadecimal; of a folder, that of the output of ``sha256sum`` over its files."""
     if path.is_dir():
         lines = [f"{sha256_of(file)}  {file.relative_to(path).as_posix()}\n" for file in _files_below(path)]
         return hashlib.sha256(os.fsencode("".join(lines))).hexdigest()

@@ -41,16 +41,20 @@ def is_text_folder(folder: Path) -> bool:
 def label_folders(folder: Path) -> list[Path]:
     """The folders in ``folder`` with a file of text in them, except hidden ones and that of IMDB's unlabelled texts.
 
-    None that has folders of labels itself: IMDB's train and test also have lists of addresses in them.
+    A folder with two such folders of its own is none: IMDB's train and test also have lists of addresses in them.
     """
+    return [each for each in _folders_with_text(folder) if len(_folders_with_text(each)) < 2]
+
+
+def _folders_with_text(folder: Path) -> list[Path]:
     with os.scandir(folder) as entries:  # tells folders from files without asking for each of 25,000 reviews
         named = [Path(each) for each in entries if each.is_dir() and each.name != "unsup" and each.name[0] != "."]
-    return sorted(each for each in named if any(map(is_text, each.iterdir())) and not is_text_folder(each))
+    return sorted(each for each in named if any(map(is_text, each.iterdir())))
 
 
 def is_text(path: Path) -> bool:
     """Whether this is a file of text by its name: ``.txt``, or without a suffix, as in 20 Newsgroups."""
-    return path.suffix in ("", ".txt") and not path.name.startswith(".") and path.is_file()
+    return path.suffix.lower() in ("", ".txt") and not path.name.startswith(".") and path.is_file()
 
 
 def is_table_folder(folder: Path) -> bool:

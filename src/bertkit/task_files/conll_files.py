@@ -43,6 +43,12 @@ def is_tag(text: str) -> bool:
     return _TAG.fullmatch(text) is not None
 
 
+def require_tag(text: str, where: str) -> None:
+    """Raise a data error for what is no tag; ``where`` is its place."""
+    if not is_tag(text):
+        raise data_error(f'{where}: "{text}" is not a tag, such as O, B-TYPE or I.')
+
+
 def read_columns(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
     """The sentences of a file; a line with another number of columns than the first, or without a tag, is an error."""
     rows: list[list[str]] = []
@@ -63,19 +69,24 @@ def read_columns(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
             if tagged and len(cells) == 1:
                 problem = f'"{cells[0]}" is one column. Write a tab or a space between a word and its tag.'
                 raise data_error(f"{at_line(path, number)}: {problem}")
-            if tagged and not is_tag(cells[-1]):
-                raise data_error(f'{at_line(path, number)}: "{cells[-1]}" is not a tag, such as O, B-TYPE or I.')
+            if tagged:
+                require_tag(cells[-1], at_line(path, number))
             first = first if rows else number
             rows.append(cells)
     if rows:
         yield _sentence(first, document, rows, tagged)
 
 
+def is_conll(path: Path) -> bool:
+    """Whether a file has columns of words and tags by the end of its name."""
+    return suffix_of(path) in _TAG_SUFFIXES
+
+
 def has_tag_columns(path: Path, encoding: str | None = None) -> bool:
     """Whether a file has words with tags, by the end of its name or by its first lines."""
     if not path.is_file():
         return False
-    if suffix_of(path) in _TAG_SUFFIXES:
+    if is_conll(path):
         return True
     with open_lines(path, encoding) as lines:
         rows = [cells for line in islice(lines, _SAMPLE_LINES) if (cells := _cells(line))]

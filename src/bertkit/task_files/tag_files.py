@@ -14,7 +14,7 @@ from bertkit.formats.tables import Table
 from bertkit.storage.json_text import parse_json
 from bertkit.storage.locations import is_dataset
 from bertkit.task_files.columns import find_id, first_named
-from bertkit.task_files.conll_files import Sentence, has_tag_columns, is_tag, read_columns
+from bertkit.task_files.conll_files import Sentence, has_tag_columns, read_columns, require_tag
 from bertkit.task_files.entity_spans import find_spans, find_texts, read_texts
 from bertkit.task_files.word_tables import find_word_columns, names_words, read_word_rows
 
@@ -54,8 +54,8 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
         tags = others[0] if others else ()
         if tagged and len(tags) != len(words):
             raise data_error(f"{where}: {len(words):,} words and {len(tags):,} tags. Every word needs a tag.")
-        if bad := [tag for tag in tags if not is_tag(tag)]:
-            raise data_error(f'{where}: "{bad[0]}" is not a tag, such as O, B-TYPE or I.')
+        for tag in tags:
+            require_tag(tag, where)
         if words or not tagged:
             yield Sentence(
                 [row.line] * max(len(words), 1), document, words, tags, id=row.cells[-1] if id_column else ""

@@ -12,7 +12,7 @@ from bertkit.formats.cells import Structure
 from bertkit.formats.lines import at_row, open_lines
 from bertkit.formats.tables import Table
 from bertkit.task_files.columns import first_named
-from bertkit.task_files.conll_files import Sentence, is_tag
+from bertkit.task_files.conll_files import Sentence, is_tag, require_tag
 from bertkit.task_files.entity_spans import TEXT_NAMES
 
 _DOCUMENTS = ("document", "document_id", "doc", "doc_id", "file")
@@ -104,6 +104,6 @@ def _read_words(table: Table, columns: WordColumns) -> Iterator[_Word]:
         if not sentence:
             raise data_error(f'{at_row(table.path, row.line)}: "{columns.sentence}" is empty in the first row.')
         tag = cells[columns.tag] if columns.tag else ""
-        if columns.tag and not is_tag(tag):
-            raise data_error(f'{at_row(table.path, row.line)}: "{tag}" is not a tag, such as O, B-TYPE or I.')
+        if columns.tag:
+            require_tag(tag, at_row(table.path, row.line))
         yield _Word(row.line, cells[columns.document] if columns.document else "", sentence, word, tag)

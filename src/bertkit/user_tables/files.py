@@ -109,9 +109,9 @@ def split_of(files: Sequence[Path], columns: Columns) -> Split:
 def _has_labels(tables: Sequence[Table], columns: Columns) -> bool:
     """Whether a test split has labels: a test set with secret answers has no such column, or -1 in every row.
 
-    A table with some of several columns of labels is a usage error.
+    A table without the columns of labels that another one has is a usage error.
     """
-    if not any(name in tables[0] for name in columns.answers):
+    if not any(name in table for table in tables for name in columns.answers):
         return False
     rows = (row for table in tables for row in table.rows(*columns.answers))
     return any(cell.strip() not in UNKNOWN for row in rows for cell in row.cells)

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.splits import find_splits
+from bertkit.task_files.conll_files import is_conll
 from bertkit.user_tables.choices import choices_of, guess_choices
 from bertkit.user_tables.files import Given, Guess, UserFiles
 from bertkit.user_tables.label_column import Kind
 from bertkit.user_tables.labels import guess_labels
-from bertkit.user_tables.questions import guess_questions, hold_questions
+from bertkit.user_tables.questions import guess_questions, have_questions
 from bertkit.user_tables.similarity import guess_similarity
-from bertkit.user_tables.tags import guess_tags, hold_tags
+from bertkit.user_tables.tags import guess_tags, have_tags
 
 
 def guess(
@@ -48,9 +49,11 @@ def guess(
     if kind == "similarity":
         return guess_similarity(files, given)
     if given == Given():
-        if hold_questions(files):
+        if is_conll(files.first):  # first of all, because it may not be readable as a table
+            return guess_tags(files)
+        if have_questions(files):
             return guess_questions(files)
-        if hold_tags(files):
+        if have_tags(files):
             return guess_tags(files)
     if choices := choices_of(files, given):
         return guess_choices(files, given, choices)

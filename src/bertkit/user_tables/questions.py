@@ -10,7 +10,7 @@ from bertkit.task_types.question_answering import QuestionAnsweringTask
 from bertkit.user_tables.files import Guess, UserFiles
 
 
-def hold_questions(files: UserFiles) -> bool:
+def have_questions(files: UserFiles) -> bool:
     """Whether the files have questions and contexts."""
     return is_squad(files.first) or has_question_columns(files.table)
 

@@ -14,7 +14,7 @@ from bertkit.user_tables.files import Guess, UserFiles, check_rows
 from bertkit.user_tables.label_column import list_classes
 
 
-def hold_tags(files: UserFiles) -> bool:
+def have_tags(files: UserFiles) -> bool:
     """Whether the files have words with tags."""
     return holds_tags(files.table, files.encoding)
 
