@@ -46,7 +46,9 @@ def test_options_win_over_the_profile(workspace: Path, tmp_path: Path) -> None:
     assert settings["seeds"] == (1, "default")
 
 
-def test_a_second_task_continues_from_the_first(workspace: Path, tmp_path: Path) -> None:
+def test_a_second_task_continues_from_the_first(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     output = tmp_path / "run"
     bertkit.finetune(
         workspace / "reviews.csv",
@@ -54,10 +56,11 @@ def test_a_second_task_continues_from_the_first(workspace: Path, tmp_path: Path)
         model=workspace / "run",
         output=output,
         set=QUICK,
-        progress="quiet",
+        progress="plain",
     )
     settings = {each.path: each.value for each in bertkit.config_show(output)}
     assert settings["model"] == str(output / "first")
+    assert "it keeps its heads" in capsys.readouterr().err
     assert {each.path: each.value for each in bertkit.config_show(output / "first")}["model"] == str(workspace / "run")
 
 

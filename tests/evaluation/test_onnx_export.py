@@ -13,6 +13,7 @@ from tests.tiny_bert import make_encoder, make_tokenizer
 import bertkit
 from bertkit.batch import Batch, Outputs
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.contracts import Example
 from bertkit.errors import BertkitError
 from bertkit.evaluation import onnx_export
 from bertkit.evaluation.evaluate import LabelledSplit, read_split
@@ -97,7 +98,7 @@ def test_the_task_of_a_folder_of_another_library_is_known(
     hf.BertForSequenceClassification(config).save_pretrained(tmp_path / "hf")
     tokenizer.save(tmp_path / "hf")
     (tmp_path / "t.csv").write_text("text,label\n" + "a river,LABEL_0\na wide stone,LABEL_1\n" * 7)
-    compared = []
+    compared: list[Example] = []
 
     def check(model: Model, onnx: object, labelled: LabelledSplit, tokenizer: object) -> OnnxCheck:
         compared.extend(labelled.examples)

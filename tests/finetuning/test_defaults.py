@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -12,6 +13,7 @@ from tests.tiny_bert import make_encoder, make_tokenizer
 
 from bertkit.checkpoint.model_folder import ModelFolder, has_pooler, save_model
 from bertkit.config import Setting, apply
+from bertkit.errors import BertkitError
 from bertkit.finetuning import defaults
 from bertkit.finetuning.defaults import (
     SMALL_MODELS,
@@ -32,6 +34,10 @@ from bertkit.tasks.glue import cola, mrpc, rte, sst2, stsb
 from bertkit.tasks.swag import swag
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.schedule import lr_factor
+
+
+def settings_of(found: Mapping[str, object]) -> list[Setting]:
+    return [Setting(*each, "a test") for each in found.items()]
 
 
 def test_published_fine_tunings_are_settings_of_a_run() -> None:
@@ -85,6 +91,16 @@ def test_word_models_are_trained_with_plain_adam(
     )
     expected = {"tagger": replace(conll2003, crf=True), "bilstm_attention": replace(mrpc, max_length=83)}
     assert run.task == expected.get(profile, task)
+
+
+def test_a_text_that_is_no_pair_has_40_words_too() -> None:
+    assert finetuning_profile_settings("bilstm_attention", sst2)["task.max_length"] == 42
+
+
+@pytest.mark.parametrize(("profile", "task"), [("tagger", mrpc), ("bidaf", conll2003), ("esim", squad.v1)])
+def test_a_profile_for_other_tasks_is_refused(profile: FinetuneProfile, task: FileTask) -> None:
+    with pytest.raises(BertkitError, match=f"--profile {profile} is for .*; {task.name} is another kind of task"):
+        finetuning_profile_settings(profile, task)
 
 
 def test_every_word_model_has_a_profile_of_its_name() -> None:
@@ -221,14 +237,17 @@ def test_a_fine_tuned_model_keeps_its_head(tmp_path: Path) -> None:
     for trained in (mrpc, replace(mrpc, pooling="max"), replace(mrpc, pooling="mean", pair_head=True)):
         folder.metadata = {"task": trained.record()}
         found = small_model_settings(folder, mrpc, 2_000)
-        assert (found["task.pooling"], found["task.pair_head"]) == (trained.pooling, trained.pair_head)
+        task = apply(FinetuneRun(task=mrpc, model=tmp_path, output=tmp_path), settings_of(found)).task
+        assert task == trained
 
 
 def test_a_model_that_answers_questions_keeps_its_head(tmp_path: Path) -> None:
     folder = bert(tmp_path, 4, 256)
     for trained in (squad.v1, replace(squad.v1, question_head=True)):
         folder.metadata = {"task": trained.record()}
-        assert small_model_settings(folder, squad.v2, 2_000)["task.question_head"] is trained.question_head
+        found = small_model_settings(folder, squad.v2, 2_000)
+        task = apply(FinetuneRun(task=squad.v2, model=tmp_path, output=tmp_path), settings_of(found)).task
+        assert task == replace(squad.v2, question_head=trained.question_head)
 
 
 def test_models_that_read_from_left_to_right_keep_the_last_state(tmp_path: Path) -> None:

@@ -43,6 +43,15 @@ def test_a_rotation_a_factor_and_a_shift_change_nothing(padded_batch: Batch) -> 
     assert loss(padded_batch, 3 * theirs @ rotation + 5, theirs) == pytest.approx(0, abs=1e-5)
 
 
+@pytest.mark.parametrize("texts", [1, 2])
+def test_fewer_texts_than_can_be_compared_do_not_count(texts: int) -> None:
+    head, ids = MatchedLayers(1.0), torch.ones(texts, 3, dtype=torch.long)
+    labels = {"teacher_layers": torch.randn(texts, 1, 7)}
+    batch = Batch(input_ids=ids, segment_ids=0 * ids, attention_mask=ids > 0, labels=labels)
+    term = head.loss({"means": torch.randn(texts, 1, 5, requires_grad=True)}, batch)["teacher_layers"]
+    assert (term.sum.item(), term.count, head.counts(batch)) == (0.0, 0, {"teacher_layers": 0})
+
+
 def test_the_loss_is_computed_in_float32(padded_batch: Batch) -> None:
     theirs = torch.randn(4, 1, 24, generator=torch.Generator().manual_seed(5))
     ours = theirs + 0.01 * torch.randn(4, 1, 24, generator=torch.Generator().manual_seed(6))

@@ -208,6 +208,11 @@ def test_a_missing_head_is_refused_unless_it_is_trained_first(headless: Pretrain
         build_job(replace(headless, head_share=0.0))
 
 
+def test_heads_that_are_all_there_are_not_trained_first(continued: PretrainRun) -> None:
+    with pytest.raises(BertkitError, match=r"has all heads of task\.objectives, so there is none to train first"):
+        build_job(replace(continued, head_share=0.5))
+
+
 def test_settings_depend_on_the_heads_of_the_model(headless: PretrainRun, tmp_path: Path) -> None:
     both = PretrainingTask()
     expected = {(): (("mlm",), HEAD_SHARE), ("mlm",): (("mlm",), None), ("mlm", "nsp"): (("mlm", "nsp"), None)}

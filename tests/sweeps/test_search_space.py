@@ -110,6 +110,11 @@ def test_a_point_whose_folder_name_is_too_long_is_refused() -> None:
     assert caught.value.exit_code == WRONG_USAGE
 
 
+def test_one_value_in_two_spellings_is_one_point() -> None:
+    with pytest.raises(BertkitError, match=r"--grid: lr=5e-5 and lr=0\.00005 are the same settings"):
+        check_points(read_axes(["lr=5e-5,3e-5,0.00005"]), BASE)
+
+
 def test_both_ends_of_a_range_are_checked() -> None:
     check_points(read_axes(["epochs=1..3"], ranges=True), BASE)
     with pytest.raises(BertkitError, match="epochs is 0; it must be from 1 to"):

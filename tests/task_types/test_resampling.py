@@ -91,13 +91,6 @@ def test_resamples_without_a_score_do_not_count_as_zero() -> None:
     assert np.isnan(values).any()
 
 
-def test_the_seed_determines_the_resamples() -> None:
-    task = task_of(TextClassificationTask)
-    first, again, other = (resample(task, EXAMPLES, PREDICTIONS, seed=seed).resampled for seed in (3, 3, 4))
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
 def test_slow_scores_have_fewer_resamples_of_large_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resampling, "_MAX_SCORED_EXAMPLES", 7 * 500)
     assert len(resample(task_of(SlowTask), EXAMPLES, PREDICTIONS).resampled) == 500

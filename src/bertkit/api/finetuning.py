@@ -47,10 +47,10 @@ def finetune(options: FinetuneOptions) -> FinetuneResult:
             task = choose_task(then, bar)  # before the first training, which may take long
             first = replace(run, output=run.output / "first", seeds=1)
             run_finetuning(first, bar, origins=origins(first, settings), model=model)
+            model = ModelFolder.open(first.output)
             settings = _list_settings(options, task, model, bar, without=_OF_FIRST)
             run = apply(_new_run(options, task), settings)
             run = replace(run, model=first.output, from_scratch=False, reinit_layers=0)
-            model = ModelFolder.open(first.output)
         return run_finetuning(run, bar, origins=origins(run, settings), model=model)
 
 

@@ -111,7 +111,7 @@ def _refuse_other_types(options: Sequence[Option], arguments: Mapping[str, objec
 
 
 def _fits(value: object, hint: object) -> bool:
-    """Whether a value may be of this type. Of the items of a list, only names of a known set are looked at."""
+    """Whether a value may be of this type."""
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, each) for each in typing.get_args(hint))
@@ -121,9 +121,7 @@ def _fits(value: object, hint: object) -> bool:
         return isinstance(value, Mapping)
     if origin is Sequence:
         (item,) = typing.get_args(hint)
-        return isinstance(value, Iterable) and (
-            typing.get_origin(item) is not typing.Literal or all(_fits(each, item) for each in value)
-        )
+        return isinstance(value, Iterable) and all(_fits(each, item) for each in _kept_items(value))
     if hint is DataTable:
         return is_memory_table(value)
     if hint is LoadedModel:
@@ -131,6 +129,11 @@ def _fits(value: object, hint: object) -> bool:
     if hint is Path:
         return isinstance(value, os.PathLike)
     return not isinstance(hint, type) or hint not in (str, bool, type(None)) or isinstance(value, hint)
+
+
+def _kept_items(value: Iterable[object]) -> Iterable[object]:
+    """The items, without those of an iterator, which can be read only once."""
+    return () if isinstance(value, Iterator) else value
 
 
 def _parameter(option: Option) -> Parameter:

@@ -11,6 +11,7 @@ from bertkit.checkpoint.model_folder import ModelFolder, has_pooler
 from bertkit.contracts import LayerStack
 from bertkit.encoder_types.building import sketch_encoder
 from bertkit.encoder_types.settings import context_of
+from bertkit.errors import usage_error
 from bertkit.finetuning.starting_point import trained_task
 from bertkit.task_types import (
     FileTask,
@@ -18,6 +19,7 @@ from bertkit.task_types import (
     QuestionAnsweringTask,
     RegressionTask,
     SimilarityTask,
+    TaggingTask,
     TextTask,
 )
 from bertkit.task_types.regression import NUMBERS_OF_FILES
@@ -72,7 +74,7 @@ _BILSTM_ATTENTION: Mapping[str, object] = {
     **_WORD_MODEL,
     "epochs": 20,
     "batch_size": 128,
-    "task.max_length": 83,  # two texts of 40 words
+    "task.max_length": 83,  # two texts of 40 words; the source cuts each text of a pair to 40
     "optimizer.lr": 1e-4,
     "optimizer.clip_norm": 5.0,
 }
@@ -112,6 +114,15 @@ _PROFILES: Mapping[FinetuneProfile, Mapping[str, object]] = {
 }
 
 
+_KINDS: Mapping[FinetuneProfile, tuple[tuple[type[FileTask], ...], str]] = {
+    "bidaf": ((QuestionAnsweringTask,), "questions about a context"),
+    "bilstm_attention": ((TextTask,), "classes and numbers of texts"),
+    "esim": ((TextTask, MultipleChoiceTask), "classes and numbers of texts, and choices"),
+    "tagger": ((TaggingTask,), "tags of words"),
+}
+"""The kinds of tasks that a model was made for alone, and their description."""
+
+
 _TASK_SETTINGS: Mapping[FinetuneProfile, Mapping[str, Mapping[str, object]]] = {
     "gpt": {task.name: {"task.both_orders": True} for task in (mrpc, qqp, stsb)},
     "roberta": {
@@ -127,9 +138,16 @@ _TASK_SETTINGS: Mapping[FinetuneProfile, Mapping[str, Mapping[str, object]]] = {
 def finetuning_profile_settings(profile: FinetuneProfile, task: FileTask) -> dict[str, object]:
     """The published fine-tuning settings of a model that differ from the defaults, by path.
 
-    Those of ``bert`` are the defaults. ``gpt`` reads pairs without an order in both orders.
+    Those of ``bert`` are the defaults. ``gpt`` reads pairs without an order in both orders. A usage error for a model
+    that is for other kinds of tasks.
     """
-    return {**_PROFILES[profile], **_TASK_SETTINGS.get(profile, {}).get(task.name, {})}
+    kinds, described = _KINDS.get(profile, ((FileTask,), ""))
+    if not isinstance(task, kinds):
+        raise usage_error(f"--profile {profile} is for {described}; {task.name} is another kind of task.")
+    settings = {**_PROFILES[profile], **_TASK_SETTINGS.get(profile, {}).get(task.name, {})}
+    if profile == "bilstm_attention" and isinstance(task, TextTask) and not task.pair:
+        settings["task.max_length"] = 42  # one text of 40 words
+    return settings
 
 
 SMALL_MODELS = "default for small models"
@@ -197,7 +215,8 @@ def _head_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
     before = trained_task(folder)
     trained, record = {} if before is None else before.record(), task.record()
     if all(trained.get(name) == record.get(name) for name in ("type", "labels")):
-        return {f"task.{name}": trained[name] for name in _HEADS if name in trained and name in record}
+        kept = [name for name in _HEADS if name in trained and trained[name] != record.get(name, trained[name])]
+        return {f"task.{name}": trained[name] for name in kept}
     if context_of(folder.config) != "bidirectional":
         return {}
     reads_all = count_layer_parameters(folder) <= _SMALLEST or not has_pooler(folder)

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from bertkit.batch import Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Encoder, Objective
+from bertkit.finetuning.record import LEAST_COMPARED
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.predict import run_features
 from bertkit.nn.pooler import mean_pool
@@ -30,8 +31,8 @@ class MatchedLayers(Objective):
 
     The labels (B, L, W) are the means of the teacher's states in the layer that is as far up as that of the student.
     CKA compares how alike the texts of a batch are, so both networks may have any width and any tokenizer, and nothing
-    but the encoder is trained. It is 1 if the similarities are the same up to a factor. The texts of a micro-batch are
-    compared, of which it takes three or more.
+    but the encoder is trained. It is 1 if the similarities are the same up to a factor. The texts of one micro-batch
+    are compared with each other; one of fewer than three, as at the end of an epoch, is not counted.
     """
 
     label = "teacher_layers"
@@ -50,12 +51,16 @@ class MatchedLayers(Objective):
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """The loss of the batch, times its texts."""
         ours, theirs = outputs[_MEANS].float(), batch.labels[self.label].float()
+        count = self.counts(batch)[self.label]
+        if not count:
+            return {self.label: LossTerm(0 * ours.sum(), 0)}
         alike = torch.stack([_cka(ours[:, layer], theirs[:, layer]) for layer in range(ours.shape[1])])
-        return {self.label: LossTerm((1 - alike.mean()) * len(ours), len(ours))}
+        return {self.label: LossTerm((1 - alike.mean()) * count, count)}
 
     def counts(self, batch: Batch) -> dict[str, int]:
-        """Every text has a target."""
-        return {self.label: len(batch.on_host.labels[self.label])}
+        """Every text has a target, if there are enough to compare."""
+        count = len(batch.on_host.labels[self.label])
+        return {self.label: count if count >= LEAST_COMPARED else 0}
 
 
 def predict_layer_means(
@@ -100,7 +105,7 @@ def _layer_means(states: EncoderOutput, batch: Batch, layers: Sequence[int]) -> 
 
 
 def _cka(ours: Float[Tensor, "B S"], theirs: Float[Tensor, "B W"]) -> Float[Tensor, ""]:
-    """Linear centred kernel alignment, from 0 to 1; 0 for a single text, and 1 for two."""
+    """Linear centred kernel alignment, from 0 to 1; of two texts it is 1, whatever the states are."""
     with torch.autocast(ours.device.type, enabled=False):  # in bfloat16 the loss of two good layers is below 0
         return F.cosine_similarity(_similarities(ours).flatten(), _similarities(theirs).flatten(), dim=0)
 

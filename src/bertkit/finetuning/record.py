@@ -22,8 +22,8 @@ from bertkit.task_types import FileTask
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.schedule import ScheduleConfig
 
-_LEAST_COMPARED = 3
-"""Texts of a micro-batch: how alike two texts are is the same for all layers, up to a factor."""
+LEAST_COMPARED = 3
+"""Texts of a micro-batch whose layers are matched: how alike two texts are is the same for all, up to a factor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +77,8 @@ class FinetuneRun:
             raise usage_error("unlabelled goes with teacher, whose predictions take the place of labels: name both.")
         if self.layer_weight and self.teacher is None:
             raise usage_error("layer_weight goes with teacher, whose layers are matched: name both.")
-        if self.layer_weight and min(self.batch_size, self.micro_batch_size or self.batch_size) < _LEAST_COMPARED:
+        if self.layer_weight and min(self.batch_size, self.micro_batch_size or self.batch_size) < LEAST_COMPARED:
             raise usage_error(
                 "layer_weight compares the texts that are computed together: batch_size and micro_batch_size must be "
-                f"at least {_LEAST_COMPARED}."
+                f"at least {LEAST_COMPARED}."
             )

@@ -96,7 +96,7 @@ def load_initial_weights(model: Model, run: PretrainRun, data: PretrainingData) 
 
     The embedding of a word that was added to the vocabulary, and its bias in the head, are the mean of those of the
     tokens that the word was before. Raises an error if ``data`` has another vocabulary, if the model lacks a head that
-    is not to be trained first, or if a weight is not finite.
+    is not to be trained first, or has all of those that are, or if a weight is not finite.
     """
     assert run.from_model is not None
     folder = ModelFolder.open(run.from_model)
@@ -108,6 +108,10 @@ def load_initial_weights(model: Model, run: PretrainRun, data: PretrainingData) 
         raise usage_error(
             f"{folder.path} has no head for {' and '.join(missing)}: leave it out of task.objectives, or train a new "
             f"one first with --set head_share={HEAD_SHARE}."
+        )
+    if run.head_share and not missing:
+        raise usage_error(
+            f"{folder.path} has all heads of task.objectives, so there is none to train first: leave out head_share."
         )
     state = model.state_dict()
     for name, weight in loaded.state_dict().items():

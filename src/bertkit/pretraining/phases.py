@@ -83,8 +83,8 @@ def build_phases(run: PretrainRun, data: PretrainingData) -> list[Phase]:
     rest = _part(whole, begin, end)
     heads = []
     if begin:
-        # Not _with_lr: an lr of 5e-5 is that of trained weights, and a muon_lr of 0.02 that of new ones. Muon would
-        # begin a new matrix with 0.4.
+        # Only lr is replaced: it is a rate for trained weights, and muon_lr one for new weights. _with_lr would raise
+        # both by the same factor, muon_lr from 0.02 to 0.4.
         optimizer = dataclasses.replace(run.optimizer, lr=run.head_lr)
         alone = dataclasses.replace(_part(whole, 0, begin), optimizer=optimizer)
         heads = [dataclasses.replace(make(alone, run.seq_length, 0, begin), heads_only=True)]

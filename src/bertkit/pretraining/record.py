@@ -59,11 +59,11 @@ class PretrainRun:
     from the co-occurrence counts of the corpus. ``snapshots`` models, the last one included, are kept at equal
     intervals.
 
-    With ``from_model`` the weights start from those of a model folder, and ``encoder`` is its configuration. A head
-    that the model lacks is trained alone, with the encoder frozen, for the first ``head_share`` of the steps, under a
-    schedule of its own with ``head_lr`` in place of ``optimizer.lr``; what Muon trains has ``optimizer.muon_lr`` as its
-    peak there too. ``also_evaluate`` is a second prepared folder, whose held-out rows are evaluated together with those
-    of ``data``.
+    With ``from_model`` the weights start from those of a model folder, and ``encoder`` is its configuration. If the
+    model lacks a head, all heads are trained alone, with the encoder frozen, for the first ``head_share`` of the steps,
+    under a schedule of its own with ``head_lr`` in place of ``optimizer.lr``; what Muon trains has
+    ``optimizer.muon_lr`` as its peak there too. ``also_evaluate`` is a second prepared folder, whose held-out rows are
+    evaluated together with those of ``data``.
 
     ``mix`` names more prepared folders, and the share of the rows that is taken from each; the rest is from ``data``.
     """

@@ -109,9 +109,10 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
             progress.say(f"{fault} Falling back to the checkpoint before it.")
         saved = store.load_state(newest) if newest else {}
         check_unchanged(run, saved or record)
-        job = build_job(run, group, initial_weights=newest is None)
         if newest is None:
             check_same_model(run, record)
+        job = build_job(run, group, initial_weights=newest is None)
+        if newest is None:
             progress.say(f"{path} has no checkpoint yet; starting again from step 0")
         else:
             restore_state(job, newest, saved)

@@ -207,12 +207,17 @@ def grid_points(axes: Sequence[Axis]) -> Iterator[Point]:
 
 
 def check_points(axes: Sequence[Axis], base: FinetuneRun) -> None:
-    """Raise a usage error for a value that its setting cannot have, and for points that would share a folder."""
-    folders: dict[str, Point] = {}
+    """Raise a usage error for a value that its setting cannot have, and for points with the same settings or folder."""
+    folders: set[str] = set()
+    runs: dict[Point, FinetuneRun] = {}
     for point in grid_points(axes):
-        point.run(base, base.output)
+        run = point.run(base, base.output)
+        same = next((other for other, known in runs.items() if known == run), None)
+        if same is not None:
+            raise usage_error(f"{_ORIGIN}: {same} and {point} are the same settings. List them once.")
+        runs[point] = run
         if point.name in folders or len(point.name) > _MAX_NAME:
             raise usage_error(
                 f"{_ORIGIN}: {point} has no folder name of its own. Vary fewer settings, or give shorter values."
             )
-        folders[point.name] = point
+        folders.add(point.name)

@@ -30,8 +30,8 @@ class Resampled(NamedTuple):
     resampled: Scores
 
 
-def resample(task: FileTask[E, P], examples: Sequence[E], predictions: Sequence[P], *, seed: int = 0) -> Resampled:
-    """The scores on all examples and on resamples, which depend on ``seed`` and the number of examples alone.
+def resample(task: FileTask[E, P], examples: Sequence[E], predictions: Sequence[P]) -> Resampled:
+    """The scores on all examples and on resamples, which depend on the number of examples alone.
 
     Scores of classes, numbers and entities, and scores that are the mean over examples, are computed for many resamples
     at once. Any other is computed by ``task.score`` on one resample at a time, and on fewer of them for large data.
@@ -39,10 +39,10 @@ def resample(task: FileTask[E, P], examples: Sequence[E], predictions: Sequence[
     scores = task.score(examples, predictions)
     statistic = _find_statistic(task, examples, predictions, scores)
     if statistic is not None:
-        return Resampled(scores, bootstrap(statistic, len(examples), seed=seed))
+        return Resampled(scores, bootstrap(statistic, len(examples)))
     affordable = max(_MIN_RESAMPLES, min(RESAMPLES, _MAX_SCORED_EXAMPLES // len(examples)))
     by_task = _score_by_task(task, examples, predictions, list(scores))
-    return Resampled(scores, bootstrap(by_task, len(examples), resamples=affordable, seed=seed))
+    return Resampled(scores, bootstrap(by_task, len(examples), resamples=affordable))
 
 
 def _find_statistic(

@@ -48,15 +48,17 @@ class TagEncoder:
         length = self.max_length - 2
         if len(ids) <= length:
             around = _tokens_around(example, length - len(ids), tokenizer) if self.context else ()
-            return [self._feature(tokenizer, ids, offsets, labels, *around)]
+            return [self._feature(tokenizer, ids, offsets, labels, offsets[:, 1] > 0, *around)]
         step = max(1, length // 2)
         owner = assign_windows(len(ids), length, step)
         features = []
         for window, begin in enumerate(window_starts(len(ids), length, step)):
             part = slice(begin, begin + length)
             owned = owner[part] == window
-            window_offsets = np.where(owned[:, None], offsets[part], 0)
-            features.append(self._feature(tokenizer, ids[part], window_offsets, np.where(owned, labels[part], IGNORE)))
+            own_offsets, own_labels = np.where(owned[:, None], offsets[part], 0), np.where(owned, labels[part], IGNORE)
+            # The head sees all words of the window, or it would begin and end its sequence in the middle of an entity.
+            starts = offsets[part, 1] > 0
+            features.append(self._feature(tokenizer, ids[part], own_offsets, own_labels, starts))
         return features
 
     def _feature(
@@ -65,6 +67,7 @@ class TagEncoder:
         ids: Sequence[Token],
         offsets: NDArray[np.int64],
         labels: NDArray[np.int64],
+        starts: NDArray[np.bool_],
         before: Sequence[Token] = (),
         after: Sequence[Token] = (),
     ) -> Feature:
@@ -73,7 +76,7 @@ class TagEncoder:
         padding = (len(before) + 1, len(after) + 1)
         targets = {self.target: np.pad(labels, padding, constant_values=IGNORE)}
         if self.marks_word_starts:
-            targets[WORD_STARTS] = np.pad((offsets[:, 1] > 0).astype(np.int64), padding)
+            targets[WORD_STARTS] = np.pad(starts.astype(np.int64), padding)
         return assemble(tokenizer, tokens, max_length=self.max_length, labels=targets)
 
 
