@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 JOB_FAILED = 1
+PIPE_CLOSED = 141
+"""The reader of stdout has ended, as in ``| head``: 128 + SIGPIPE, as other programs end then."""
 WRONG_USAGE = 2
 BAD_DATA = 3
 

@@ -19,7 +19,7 @@ def test_a_fine_tuned_model_is_evaluated(workspace: Path, capsys: pytest.Capture
     lines = printed.out.splitlines()
     assert [line.split()[0] for line in lines[:5]] == ["score", "accuracy", "macro_f1", "matthews", "10"]
     assert lines[5].startswith("accuracy: ") and "this model" in lines[5]
-    assert "with 10 dev examples a score is uncertain by 31 points up or down" in lines[6:]
+    assert "with 10 dev examples the score is uncertain, as its interval shows" in lines[6:]
     assert "the whole report:" in printed.err
 
 

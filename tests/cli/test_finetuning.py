@@ -33,6 +33,9 @@ def test_a_sweep_shows_the_best_configuration_first(
     assert len(means) == 2
     assert means == sorted(means, reverse=True)
     assert (tmp_path / "sweep" / "best").exists()
+    run(*words, "--grid", "lr=0.01,0", "batch_size=7", "-o", tmp_path / "sweep", "--quiet")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("accuracy: ")
+    assert result["points"][0]["verdict"].startswith("accuracy: ")
 
 
 def test_tasks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

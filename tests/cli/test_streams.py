@@ -29,9 +29,14 @@ def test_a_closed_stderr_does_not_matter() -> None:
     assert (ended.returncode, ended.stdout.startswith("bertkit ")) == (0, True)
 
 
-def test_a_reader_that_has_ended_is_no_error() -> None:
-    ended = run("--help", redirect="| true")
-    assert ended.stderr == ""
+@pytest.mark.parametrize("word", ["--help", "doctor"])
+def test_a_reader_that_has_ended_is_no_error(word: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        command = [sys.executable, "-m", "bertkit", word]
+        ended = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (141, "")
 
 
 def test_a_working_folder_that_is_gone_is_one_line(tmp_path: os.PathLike[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import bertkit
 from bertkit.evaluation.evaluate import evaluate_model, read_split
-from bertkit.finetuning.cautions import list_cautions
+from bertkit.finetuning.cautions import caution_about_size, list_cautions
 from bertkit.finetuning.results import SeedResult
 from bertkit.inference.pipeline import load
 from bertkit.report.progress import Progress
@@ -19,7 +19,6 @@ from bertkit.task_types import (
     FileTask,
     MultiLabelTask,
     QuestionAnsweringTask,
-    RegressionTask,
     TextClassificationTask,
 )
 
@@ -52,14 +51,19 @@ def cautions(
     ("examples", "expected"), [(1, ["98 points up or down"]), (49, ["14 points up or down"]), (200, []), (872, [])]
 )
 def test_few_examples(examples: int, expected: list[str]) -> None:
-    assert [each.partition(" by ")[2] for each in cautions(["good"] * examples)] == expected
+    assert [each.partition(" by ")[2] for each in caution_about_size(examples, "accuracy")] == expected
 
 
 def test_few_examples_of_a_correlation() -> None:
     """That of 30 unrelated pairs is between -0.36 and 0.36 with 95 %."""
-    task = RegressionTask(name="r", metric="pearson")
-    (found,) = cautions([1.0] * 30, task=task, metric="spearman", split="test")
+    (found,) = caution_about_size(30, "spearman", "test")
     assert found == "with 30 test examples a score is uncertain by 0.36 up or down"
+
+
+def test_an_interval_says_how_uncertain_a_score_of_few_examples_is() -> None:
+    (found,) = caution_about_size(30, "accuracy", "test", has_interval=True)
+    assert found == "with 30 test examples the score is uncertain, as its interval shows"
+    assert caution_about_size(200, "accuracy", has_interval=True) == []
 
 
 def test_one_answer_for_everything() -> None:
@@ -137,5 +141,5 @@ def test_six_rows_are_not_passed_over_in_silence(
     ).read_text(encoding="utf-8")
     pipeline = load(run)
     found = evaluate_model(pipeline, read_split(pipeline.task, None, "dev"), None, Progress("quiet"))
-    assert any("uncertain by 40 points" in each for each in found.warnings)
-    assert "uncertain by 40 points" in (run / "evaluation-dev" / "report.html").read_text()
+    assert any("with 6 dev examples the score is uncertain, as its" in each for each in found.warnings)
+    assert "with 6 dev examples the score is uncertain" in (run / "evaluation-dev" / "report.html").read_text()

@@ -65,6 +65,9 @@ def test_thresholds_of_labels_are_set_on_dev_and_kept_with_the_model(tuned: Path
     prediction = model.classify("the mill")
     expected = [name for name, score in prediction.scores.items() if score >= task["thresholds"].get(name, 0.5)]
     assert list(prediction.label) == expected  # type: ignore[arg-type]
+    predicted = {str(each.label) for each in model.predict([each.first for each in model.task.examples("dev")])}
+    warned = any("for every dev example" in each for each in results["warnings"])
+    assert warned == (len(predicted) == 1)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt", ".jsonl", ".parquet"])

@@ -123,8 +123,11 @@ def replace_sheet(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (cut, "t.xlsx is not a readable workbook .*Save it as CSV in UTF-8"),
-        (lambda path: path.write_bytes(b"text,label\n"), "t.xlsx is not a readable workbook"),
+        (cut, "t.xlsx is not a readable workbook .*It may be cut off. Save it again, or as CSV in UTF-8"),
+        (
+            lambda path: path.write_bytes(b"text,label\n"),
+            r"t.xlsx is no workbook\. If it is CSV, let its name end in \.csv",
+        ),
         (replace_sheet, "t.xlsx is not a readable workbook"),
         (change_compression, "t.xlsx is not a readable workbook"),
         (inflate, "unpacks to more than"),

@@ -52,7 +52,8 @@ def test_two_texts_are_one_pair(server: Server) -> None:
     body = {"inputs": [["the river"], ["the river", "the mill"]], "model": "reviews"}
     refused = post(server, "/predict", body)
     assert (refused.status_code, refused.json()["field"]) == (422, "inputs[1]")
-    assert refused.json()["error"] == 'the model "reviews" reads one text, not two. Send a text, or a list of texts.'
+    advice = 'Send a text, or several, each in a list: [["one"], ["two"]].'
+    assert refused.json()["error"] == f'the model "reviews" reads one text, not two. {advice}'
     refused = post(server, "/predict", {"inputs": [["the river", "the mill"], ["the river"]], "model": "inference"})
     assert (refused.status_code, refused.json()["field"]) == (422, "inputs[1]")
     assert (

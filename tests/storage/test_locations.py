@@ -105,7 +105,7 @@ def test_a_broken_link_is_not_suggested_for_itself(here: Path) -> None:
 
 
 def test_a_long_list_is_cut() -> None:
-    assert list_paths([Path(f"r{number}") for number in range(7)]) == " There are: r0, r1, r2, r3, r4, ...."
+    assert list_paths([Path(f"r{number}") for number in range(7)]) == " There are: r0, r1, r2, r3, r4 and 2 more."
 
 
 def test_a_folder_that_cannot_be_read_is_an_error_in_one_line(tmp_path: Path) -> None:

@@ -74,6 +74,15 @@ def test_numbers_with_a_decimal_comma_are_not_taken_for_classes(here: Path) -> N
     assert guess(path, kind="classes").task.labels == ("0,0", "1,5", "2,0", "3,5")
 
 
+def test_whole_numbers_beside_those_with_a_decimal_comma_are_no_separate_labels(here: Path) -> None:
+    path = here / "n.csv"
+    lines = (f"{row};{sentence(row)};{('4', '4,5', '1', '3,5', '3')[row % 5]}\n" for row in range(60))
+    path.write_text("id;text;label\n" + "".join(lines))
+    fails("such as 4,5, look like numbers with a comma. Write 1,5 as 1.5 and 1,000 as 1000, or say", BAD_DATA, path)
+    fails('line 3: "4,5" is not a number. Write 1,5 as 1.5 and 1,000 as 1000.', BAD_DATA, path, kind="number")
+    assert guess(path, kind="labels").task.labels == ("1", "3", "4", "5")
+
+
 @pytest.mark.parametrize("mark", [" ", "'"])
 def test_numbers_with_separated_thousands_are_not_taken_for_classes(here: Path, mark: str) -> None:
     path = here / "n.csv"

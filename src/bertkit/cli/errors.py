@@ -6,7 +6,7 @@ import errno
 import re
 
 from bertkit.cli.streams import abandon_stdout
-from bertkit.errors import BAD_DATA, JOB_FAILED, BertkitError
+from bertkit.errors import BAD_DATA, JOB_FAILED, PIPE_CLOSED, BertkitError
 
 INTERRUPTED = 130
 
@@ -39,7 +39,8 @@ def explain(error: BaseException) -> tuple[str, int]:
         case SystemExit():
             return "", error.code if isinstance(error.code, int) else JOB_FAILED
         case BrokenPipeError():
-            return "", abandon_stdout()  # the reader of stdout has ended (`| head`)
+            abandon_stdout()
+            return "", PIPE_CLOSED
         case MemoryError():
             detail = f": {error}" if str(error) else ""
             return f"error: out of memory{detail}. {_LESS_MEMORY}", JOB_FAILED

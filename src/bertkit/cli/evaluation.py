@@ -44,6 +44,10 @@ def _suffix_of_data(run: Path) -> str:
     return suffix_of(Path(files[0])) if files else ".csv"
 
 
+def _spell_p(p: float) -> str:
+    return f"= {p:.4f}" if p >= 0.0001 else "< 0.0001"
+
+
 def compare(options: CompareOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Show the scores of two models, the examples on which they differ, and whether the difference is significant."""
     comparison = bertkit.compare(**vars(options))
@@ -54,7 +58,7 @@ def compare(options: CompareOptions, *, json: bool, verbosity: Verbosity) -> Non
     show_table(("score", "first", "second", "second - first", "p"), rows)
     if mcnemar := comparison.mcnemar:
         only = f"only first {mcnemar.only_first:,}, only second {mcnemar.only_second:,}"
-        show_lines([f"right: {only}; McNemar's exact p = {mcnemar.p:.4f}"])
+        show_lines([f"right: {only}; McNemar's exact p {_spell_p(mcnemar.p)}"])
     if comparison.disagreements:
         shown = [(each.id, each.gold, each.first, each.second, each.text[:60]) for each in comparison.disagreements]
         show_table(("id", "gold", "first", "second", "text"), shown)

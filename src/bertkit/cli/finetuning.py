@@ -55,4 +55,5 @@ def tune(options: TuneOptions, *, json: bool, verbosity: Verbosity) -> None:
         show_json(result)
     else:
         show_table(result.header(), result.rows())
+        show_lines([result.best.verdict] if result.best and result.best.verdict else [])
     verbosity.suggest("bertkit", "evaluate", Path(options.output) / "best")

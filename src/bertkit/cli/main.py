@@ -17,7 +17,7 @@ from types import FrameType
 
 from bertkit._version import __version__
 from bertkit.cli.streams import abandon_stdout
-from bertkit.errors import WRONG_USAGE
+from bertkit.errors import JOB_FAILED, PIPE_CLOSED, WRONG_USAGE
 from bertkit.options.description import summarize
 from bertkit.options.verbs import HEADINGS
 
@@ -124,10 +124,12 @@ def _answer(text: str) -> int:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        return abandon_stdout()
+        abandon_stdout()
+        return PIPE_CLOSED
     except OSError as error:
         sys.stderr.write(f"error: cannot write to stdout: {error.strerror}.\n")
-        return abandon_stdout()
+        abandon_stdout()
+        return JOB_FAILED
     return 0
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from bertkit.errors import JOB_FAILED
 
-
-def abandon_stdout() -> int:
-    """Discard what Python would write to stdout at its end, which would fail again; the exit code of a failed job."""
+def abandon_stdout() -> None:
+    """Discard what Python would write to stdout at its end, which would fail again."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):  # it is closed
         sys.stdout = None
-    return JOB_FAILED

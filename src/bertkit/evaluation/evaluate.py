@@ -18,7 +18,7 @@ from bertkit.evaluation.page import render_page
 from bertkit.evaluation.report import Evaluation, evaluate_predictions
 from bertkit.evaluation.training_facts import read_training_facts
 from bertkit.finetuning.baselines import verdict
-from bertkit.finetuning.cautions import list_cautions
+from bertkit.finetuning.cautions import caution_about_size, list_cautions
 from bertkit.finetuning.results import read_finetuning_record, read_finished_run
 from bertkit.formats.cells import to_json
 from bertkit.formats.memory_tables import describe_table
@@ -185,6 +185,7 @@ def _judge(
                 split=labelled.split,
                 is_training_dev=_is_training_dev(model, labelled),
             ),
+            *caution_about_size(len(examples), task.metric, labelled.split, has_interval=True),
             *seen,
         ],
     )

@@ -10,10 +10,11 @@ from bertkit import config
 from bertkit.checkpoint.model_folder import READABLE_ELSEWHERE, ModelFolder
 from bertkit.errors import usage_error
 from bertkit.finetuning.card import write_finetuning_card
-from bertkit.finetuning.cautions import list_cautions
+from bertkit.finetuning.cautions import caution_about_size, list_cautions
 from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult, read_seed, summarize_seeds, write_results
+from bertkit.finetuning.starting_point import trained_task
 from bertkit.finetuning.train_seed import train_seed
 from bertkit.finetuning.unfinished_seed import delete_unfinished
 from bertkit.inference.conversion import explain_export
@@ -147,9 +148,11 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     gold = [example.label for example in data.dev]
     best = ModelFolder.open(folder.model)
     predicted = _predict_classes(data, best)
-    warnings = list_cautions(
-        run.task, gold, predicted, result.best.scores[result.metric], trained=run.task, seeds=results
-    )
+    score = result.best.scores[result.metric]
+    warnings = [
+        *list_cautions(run.task, gold, predicted, score, trained=run.task, seeds=results),
+        *caution_about_size(len(gold), result.metric),
+    ]
     for warning in warnings:
         progress.say(warning)
     if best.metadata.get(READABLE_ELSEWHERE) == "encoder":
@@ -167,7 +170,8 @@ def _predict_classes(data: FinetuningData, best: ModelFolder) -> list[object]:
     if not task.predicts_one_class and not isinstance(task, MultiLabelTask):
         return []
     model = best.load_model(task.objectives).to(default_device())
-    return [each.label for each in predict(model, task, data.dev, data.tokenizer)]
+    trained = trained_task(best) or task  # with the thresholds that were chosen
+    return [each.label for each in predict(model, trained, data.dev, data.tokenizer)]
 
 
 def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult) -> None:

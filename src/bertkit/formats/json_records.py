@@ -60,6 +60,11 @@ def read_field(record: Record, name: str) -> object:
 
 def refuse_nested_rows(path: Path, record: Mapping[str, object]) -> None:
     """Raise a data error for a file whose only ``record`` is no row, but an object that has the rows in it."""
+    if "paragraphs" in record:
+        raise data_error(
+            f'{path} has articles of SQuAD without the object around them: write {{"data": [...]}} with the articles '
+            "in the list."
+        )
     inside = next((name for name, value in record.items() if _is_table(value)), None)
     if inside is not None:
         raise data_error(f'{path} is one object, whose "{inside}" may be the table. Write that list alone into a file.')

@@ -118,6 +118,7 @@ class Table:
         """Raise a usage error, with the names of all columns, if the table does not have one of these."""
         for column in columns:
             if column not in self:
+                self.sample(1)  # a title above the names is an error of its own
                 known = (*self.columns, *self.nested_columns)
                 hint = did_you_mean(column, known)
                 raise usage_error(f'{self.path} has no column "{column}". Its columns: {list_names(known)}.{hint}')

@@ -51,7 +51,12 @@ def workbook_lines(path: Path) -> Iterator[str]:
     except BertkitError:
         raise
     except _DAMAGE as error:
-        raise data_error(f"{path} is not a readable workbook ({error}). Save it as CSV in UTF-8.") from error
+        with path.open("rb") as file:
+            begin = file.read(1000)
+        if b"\0" not in begin and not begin.startswith(b"PK"):
+            raise data_error(f"{path} is no workbook. If it is CSV, let its name end in .csv.") from error
+        advice = "It may be cut off. Save it again, or as CSV in UTF-8."
+        raise data_error(f"{path} is not a readable workbook ({error}). {advice}") from error
 
 
 def _find_sheet(path: Path, book: Any) -> Any:

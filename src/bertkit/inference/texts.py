@@ -51,7 +51,7 @@ def check_content(text: object, name: str) -> str:
     """The text itself; one without a visible character is a usage error, too."""
     checked = check_text(text, name)
     if not checked.strip():
-        raise usage_error(f"{name} is empty: there is nothing to read. Give a text, or leave it out.")
+        raise usage_error(f"{name} is empty: there is nothing to read. Give a text.")
     return checked
 
 

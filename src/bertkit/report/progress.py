@@ -292,7 +292,8 @@ def describe_duration(seconds: float) -> str:
 def _summary(job: _Job) -> str:
     of_all = "" if job.total in (job.done, None) else f"{job.done:,} of "
     units = count_of(job.done if job.total is None else job.total, job.unit)
-    return f"{job.name}: {of_all}{units} in {describe_duration(job.seconds)}"
+    taken = "" if job.unit == "second" else f" in {describe_duration(job.seconds)}"  # those of earlier processes count
+    return f"{job.name}: {of_all}{units}{taken}"
 
 
 def _progress_line(job: _Job) -> str:

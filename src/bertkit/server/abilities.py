@@ -32,7 +32,7 @@ from bertkit.task_types import (
 )
 from bertkit.task_types.text_task import mean_output
 
-_SINGLE = ("one text, not two", "a text, or a list of texts")
+_SINGLE = ("one text, not two", 'a text, or several, each in a list: [["one"], ["two"]]')
 _PAIR = ("two texts, not one", '{"text": ..., "text_pair": ...}, or a list of pairs')
 """What a model reads, and how to send it."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shlex import quote
 
-from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
+from bertkit.errors import BertkitError, data_error, did_you_mean, list_names, usage_error
 from bertkit.storage.atomic import recoverable_path
 from bertkit.storage.hub import find_downloaded, is_hub_id
 
@@ -151,9 +151,8 @@ def _explain_absence(path: Path) -> str:
 
 
 def list_paths(paths: Sequence[Path]) -> str:
-    """`` There are: runs/a, runs/b.`` with the first few paths; empty without any."""
-    shown = [*map(str, paths[:_MOST_SHOWN]), *(["..."] if len(paths) > _MOST_SHOWN else [])]
-    return f" There are: {', '.join(shown)}." if paths else ""
+    """`` There are: runs/a, runs/b and 3 more.``; empty without any."""
+    return f" There are: {list_names(list(map(str, paths)), _MOST_SHOWN)}." if paths else ""
 
 
 def suggest_path(path: Path) -> str:

@@ -16,7 +16,10 @@ from bertkit.storage.atomic import write_json, write_text
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PointResult(Result):
-    """A finished point: its settings, and the dev score of every seed. ``failed`` is the error if there are none."""
+    """A finished point: its settings, and the dev score of every seed. ``failed`` is the error if there are none.
+
+    ``verdict`` compares the mean with the trivial alternatives.
+    """
 
     settings: dict[str, str]
     folder: Path
@@ -26,6 +29,7 @@ class PointResult(Result):
     best: float | None = None
     seconds: float = 0.0
     failed: str = ""
+    verdict: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -69,6 +73,7 @@ def read_point(folder: Path, settings: dict[str, str]) -> PointResult | None:
         sd=result.sd,
         best=result.best.scores[result.metric],
         seconds=sum(each.seconds for each in result.seeds),
+        verdict=result.verdict(),
     )
 
 

@@ -97,7 +97,9 @@ def has_tag_columns(path: Path, encoding: str | None = None) -> bool:
 def _cells(line: str) -> list[str]:
     """The columns of a line, which tabs separate if there are any. A no-break space may be part of a word, or one."""
     line = line.rstrip("\r\n")
-    return line.split("\t") if "\t" in line.strip(" \t") else [cell for cell in re.split("[ \t]+", line) if cell]
+    if "\t" in line.strip(" \t"):
+        return [cell.strip(" ") for cell in line.split("\t")]
+    return [cell for cell in re.split("[ \t]+", line) if cell]
 
 
 def _sentence(first: int, document: int, rows: list[list[str]], tagged: bool) -> Sentence:

@@ -134,7 +134,11 @@ def describe_file(table: Table, used: Collection[str]) -> str:
     """The end of a sentence: what is unusual about the form of a file, and its columns that are not ``used``."""
     outer = {name.partition(".")[0] for name in used}  # the objects of which a field is used
     # pandas writes its index without a name.
-    others = [name for name in table.columns if name and name not in outer.union(used)]
+    others = [
+        name or f"column {place} without a name"
+        for place, name in enumerate(table.columns, start=1)
+        if name not in outer.union(used) and (name or place > 1)
+    ]
     unread = f"; not read: {list_names(others)}" if others else ""
     return f"{_describe_form(table.form)}{unread}"
 

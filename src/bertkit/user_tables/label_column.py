@@ -33,7 +33,9 @@ _MOST_WHOLE_NUMBERS = 20
 _CLASS_NAMES = ("label", "labels", "gold_label", "class", "category", "intent", "topic", "emotion")
 """Columns of these names have classes even if there are many, where those are counted from 0 or 1."""
 
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?")
+
+WRITE_POINTS = "Write 1,5 as 1.5 and 1,000 as 1000"
 
 _PERCENTAGE = re.compile(r"[+-]?\d+([.,]\d+)?\s*%")
 
@@ -99,8 +101,9 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
         return "classes" if _may_be_classes(columns, labels) else "number"
     if labels.counts and all(map(_DECIMAL_COMMA.fullmatch, labels.counts)):
         raise data_error(
-            f'{path}: the values of column "{columns.label}", such as {next(iter(labels.counts))}, look like numbers '
-            "with a comma. Write 1,5 as 1.5 and 1,000 as 1000, or say that they are classes (--kind classes)."
+            f'{path}: the values of column "{columns.label}", such as {next(filter(has_comma, labels.counts))}, look '
+            f"like numbers with a comma. {WRITE_POINTS}, or say what they are: --kind classes, or labels for several "
+            "per text."
         )
     if labels.counts and all(map(_PERCENTAGE.fullmatch, labels.counts)):
         raise data_error(
@@ -132,6 +135,11 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
             "Name the label column (--label COLUMN), or say that these are its classes (--kind classes)."
         )
     return "classes"
+
+
+def has_comma(label: str) -> bool:
+    """Whether a label is a number with a comma in it, such as 1,5."""
+    return "," in label and _DECIMAL_COMMA.fullmatch(label) is not None
 
 
 def _may_be_classes(columns: Columns, labels: Labels) -> bool:

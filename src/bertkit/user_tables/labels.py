@@ -26,7 +26,7 @@ from bertkit.task_types.regression import SMALLEST_UNIT, Numbers, RegressionTask
 from bertkit.task_types.text_classification import TextClassificationTask
 from bertkit.task_types.text_task import TextTask
 from bertkit.user_tables.files import Given, Guess, UserFiles, check_rows, describe_columns, describe_file
-from bertkit.user_tables.label_column import LabelColumn, describe_labels, examine_labels
+from bertkit.user_tables.label_column import WRITE_POINTS, LabelColumn, describe_labels, examine_labels, has_comma
 
 
 def guess_labels(files: UserFiles, given: Given, *, allow_rare_labels: bool, fold_labels: bool) -> Guess:
@@ -102,9 +102,9 @@ def _scale(path: Path, labels: Labels) -> Numbers:
     if not are_numbers(labels.counts):
         wrong = next(label for label in labels.counts if not are_numbers([label]))
         where, line = labels.first_seen[wrong]
+        advice = "Fix the row, leave its cell empty if the number is unknown, or give --kind classes"
         raise data_error(
-            f'{at_row(where, line)}: "{wrong}" is not a number. Fix the row, leave its cell empty if the number is '
-            "unknown, or give --kind classes."
+            f'{at_row(where, line)}: "{wrong}" is not a number. {WRITE_POINTS if has_comma(wrong) else advice}.'
         )
     for label, (where, line) in labels.first_seen.items():
         check_number(float(label), label, at_row(where, line))

@@ -13,6 +13,7 @@ from bertkit.task_files.labels import are_numbers
 from bertkit.task_types.regression import SMALLEST_UNIT, Numbers
 from bertkit.task_types.similarity import SimilarityTask
 from bertkit.user_tables.files import Given, Guess, UserFiles, check_rows, split_of
+from bertkit.user_tables.label_column import WRITE_POINTS, has_comma
 
 
 def guess_similarity(files: UserFiles, given: Given) -> Guess:
@@ -73,7 +74,8 @@ def _scale(files: TaskFiles, name: str, split: str) -> Numbers:
     for cells in files.read(name, split):
         if cells.label:
             if not are_numbers([cells.label]):
-                raise data_error(f'{at_row(cells.path, cells.line)}: "{cells.label}" is not a number. Fix the row.')
+                advice = WRITE_POINTS if has_comma(cells.label) else "Fix the row"
+                raise data_error(f'{at_row(cells.path, cells.line)}: "{cells.label}" is not a number. {advice}.')
             values.append(float(cells.label))
     if not values or max(values) - min(values) < SMALLEST_UNIT:
         found = f"all scores are {values[0]:g}" if values else "no row has a score"
