@@ -77,8 +77,8 @@ class Batch:
 
     ``input_ids`` (B, T) are token ids. For an encoder that reads characters they are (B, T, C), C numbers per word.
 
-    Each choice of a question, and each order of a pair, is a row. ``choices`` (E,) then says how many rows each of the
-    E features has, and labels belong to features. Without ``choices`` every row is a feature.
+    Some features have several rows: the choices of a question, or the two orders of a pair. ``rows_per_feature`` (E,)
+    then counts those of each of the E features, to which the labels belong; without it every row is a feature.
 
     ``host`` is the batch before it was moved to a device. Code that needs a count or a length uses ``on_host``: reading
     it from the device would wait for all work that is queued there.
@@ -88,7 +88,7 @@ class Batch:
     segment_ids: Int[Tensor, "B T"]
     attention_mask: Bool[Tensor, "B T"]
     labels: Mapping[str, Tensor]
-    choices: Int[Tensor, " E"] | None = None
+    rows_per_feature: Int[Tensor, " E"] | None = None
     host: Batch | None = None
 
     def __len__(self) -> int:
@@ -126,7 +126,7 @@ class Batch:
             segment_ids=change(self.segment_ids),
             attention_mask=change(self.attention_mask),
             labels={name: change(label) for name, label in self.labels.items()},
-            choices=None if self.choices is None else change(self.choices),
+            rows_per_feature=None if self.rows_per_feature is None else change(self.rows_per_feature),
         )
 
 

@@ -163,7 +163,9 @@ def test_both_orders_of_a_pair_are_two_rows_whose_states_are_summed(left_to_righ
     states = encoder(batch)
     summed = EncoderOutput(hidden_states=states.hidden_states[:1], pooled=states.pooled.sum(dim=0, keepdim=True))
     (logits,) = Model(encoder, {"class": head}).eval()(batch)["class"]["logits"]
-    torch.testing.assert_close(logits, head(summed, replace(batch, choices=None))["logits"][0], rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        logits, head(summed, replace(batch, rows_per_feature=None))["logits"][0], rtol=0, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def make_batch(name: str) -> Batch:
     ids = torch.randint(5, 99, mask.shape).masked_fill(~mask, 0)
     segments = (torch.arange(11) >= LENGTHS[:, None] // 2).long().masked_fill(~mask, 0)
     batch = Batch(input_ids=ids, segment_ids=segments, attention_mask=mask, labels={})
-    return replace(batch, choices=torch.tensor([2, 3])) if name == "choice" else batch
+    return replace(batch, rows_per_feature=torch.tensor([2, 3])) if name == "choice" else batch
 
 
 @torch.no_grad()

@@ -22,7 +22,7 @@ def batch() -> Batch:
         segment_ids=torch.zeros(ROWS, 7, dtype=torch.long),
         attention_mask=real,
         labels={"similarity": torch.tensor([1.0, 0.25, 0.5])},
-        choices=torch.tensor([2, 2, 2]),
+        rows_per_feature=torch.tensor([2, 2, 2]),
     )
 
 

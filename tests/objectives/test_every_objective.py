@@ -41,7 +41,7 @@ def rows_of(states: EncoderOutput, batch: Batch, rows: slice) -> tuple[EncoderOu
         segment_ids=batch.segment_ids[rows],
         attention_mask=batch.attention_mask[rows],
         labels={name: label[rows] for name, label in batch.labels.items()},
-        choices=None if batch.choices is None else batch.choices[rows],
+        rows_per_feature=None if batch.rows_per_feature is None else batch.rows_per_feature[rows],
     )
     layers = tuple(layer[rows] for layer in states.layers)
     return EncoderOutput(hidden_states=states.hidden_states[rows], pooled=states.pooled[rows], layers=layers), part

@@ -9,7 +9,7 @@ from bertkit.objectives.multiple_choice import MultipleChoice
 
 
 def test_choices_of_different_numbers_are_padded_and_never_chosen(padded_batch: Batch) -> None:
-    batch = replace(padded_batch, choices=torch.tensor([1, 3])).with_labels(choice=torch.tensor([0, 2]))
+    batch = replace(padded_batch, rows_per_feature=torch.tensor([1, 3])).with_labels(choice=torch.tensor([0, 2]))
     head = MultipleChoice(24).eval()
     pooled = torch.randn(4, 24)
     outputs = head(EncoderOutput(hidden_states=torch.zeros(4, 13, 24), pooled=pooled), batch)

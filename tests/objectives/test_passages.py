@@ -17,7 +17,7 @@ def batch() -> Batch:
         segment_ids=torch.zeros(6, 7, dtype=torch.long),
         attention_mask=real,
         labels={"passages": torch.tensor([0, 0, IGNORE])},
-        choices=torch.tensor([2, 2, 2]),
+        rows_per_feature=torch.tensor([2, 2, 2]),
     )
 
 
@@ -56,7 +56,7 @@ def test_a_text_that_is_alone_is_compared_with_nothing(batch: Batch) -> None:
         segment_ids=batch.segment_ids[:2],
         attention_mask=batch.attention_mask[:2],
         labels={"passages": torch.tensor([0])},
-        choices=torch.tensor([2]),
+        rows_per_feature=torch.tensor([2]),
     )
     head = AdjacentPassages()
     outputs = head(states(torch.randn(2, 7, 12)), alone)

@@ -28,7 +28,7 @@ def test_a_feature_of_several_rows_is_classified_by_the_sum_of_their_states(
 ) -> None:
     head.eval()
     pooled = torch.randn(4, 24)
-    several = replace(padded_batch, choices=torch.tensor([3, 1]))
+    several = replace(padded_batch, rows_per_feature=torch.tensor([3, 1]))
     summed = torch.stack([pooled[0] + pooled[1] + pooled[2], pooled[3]])
 
     def compute(states: Tensor, batch: Batch) -> Outputs:

@@ -16,7 +16,7 @@ def batch() -> Batch:
     ids = torch.arange(24).reshape(6, 4)
     ids[3] = ids[0]
     mask = torch.ones(6, 4, dtype=torch.bool)
-    return Batch(ids, torch.zeros_like(ids), mask, labels={}, choices=torch.tensor([2, 1, 3]))
+    return Batch(ids, torch.zeros_like(ids), mask, labels={}, rows_per_feature=torch.tensor([2, 1, 3]))
 
 
 def test_the_rows_of_an_example_follow_each_other(batch: Batch) -> None:
@@ -37,7 +37,7 @@ def test_the_text_itself_is_no_negative() -> None:
     """Of the pairs (a, b) and (b, c), b is the second text of the first and the first one of the second."""
     ids = torch.arange(12).reshape(3, 4)[[0, 1, 1, 2]]
     mask = torch.ones(4, 4, dtype=torch.bool)
-    batch = Batch(ids, torch.zeros_like(ids), mask, labels={}, choices=torch.tensor([2, 2]))
+    batch = Batch(ids, torch.zeros_like(ids), mask, labels={}, rows_per_feature=torch.tensor([2, 2]))
     assert find_equal_texts(batch).tolist() == [[False, False], [True, False]]
 
 

@@ -186,7 +186,7 @@ def test_transformers_loads_our_folder(tmp_path: Path, padded_batch: Batch) -> N
 def test_multiple_choice_with_a_language_model_loss(padded_batch: Batch) -> None:
     """The double-heads model of transformers: the choice loss plus half the token loss, and all gradients."""
     hf_model = build_hf(hf.OpenAIGPTDoubleHeadsModel)
-    batch = replace(label_next(padded_batch), choices=torch.tensor([2, 2]))
+    batch = replace(label_next(padded_batch), rows_per_feature=torch.tensor([2, 2]))
     batch = batch.with_labels(choice=torch.tensor([1, 0]))
     real = batch.attention_mask.view(2, 2, -1)
     ids = batch.input_ids.view(2, 2, -1)

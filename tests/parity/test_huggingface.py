@@ -263,7 +263,7 @@ def test_a_round_trip_is_bit_identical(tmp_path: Path, tokenizer: WordPiece) -> 
 
 def test_multiple_choice_agrees_in_both_directions(tmp_path: Path, tokenizer: WordPiece, padded_batch: Batch) -> None:
     """Two examples of two choices: transformers has an axis of choices, here they are rows."""
-    batch = replace(padded_batch, choices=torch.tensor([2, 2])).with_labels(choice=torch.tensor([1, 0]))
+    batch = replace(padded_batch, rows_per_feature=torch.tensor([2, 2])).with_labels(choice=torch.tensor([1, 0]))
     encoder = Bert(BertConfig(vocab_size=99, hidden_size=28, num_layers=3, num_heads=4, num_segments=3))
     model = Model(encoder, {"choice": MultipleChoice(encoder.hidden_size)}).eval()
     randomize(model)

@@ -39,10 +39,10 @@ def test_a_sketch_has_shapes_and_no_memory(run: PretrainRun) -> None:
 
 
 def test_affordable_tokens_take_six_operations_per_parameter(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_size, "measure_matmul_speed", lambda device: {"float32": 60.0})
+    monkeypatch.setattr(model_size, "expected_speed", lambda device, precision: 30e9)
     run = replace(run, precision="float32")
     parameters = sum(count_parameters(run).values())
-    assert affordable_tokens(run, 7.0) == pytest.approx(7 * 60e9 / 2 / (6 * parameters))
+    assert affordable_tokens(run, 7.0) == pytest.approx(7 * 30e9 / (6 * parameters))
 
 
 @pytest.mark.parametrize(

@@ -87,17 +87,19 @@ def test_a_text_is_cut_into_two_rows_that_are_masked_apart(source: PretrainingSo
     )
     indices = np.array([3, 0, 5])
     batch = cut.batch(1, indices)
-    assert batch.choices is not None
+    assert batch.rows_per_feature is not None
     assert batch.input_ids.shape[1] <= 17
     rows = iter(torch.where(batch.labels["mlm"] == IGNORE, batch.input_ids, batch.labels["mlm"]))
     texts = [
         [token for _ in range(count) for token in next(rows).tolist() if token < TOKENS]
-        for count in batch.choices.tolist()
+        for count in batch.rows_per_feature.tolist()
     ]
     expected = whole.sampler.segments(1, indices)  # of the same number of tokens, so the same texts
     assert texts == [segments.first.tolist() for segments in expected]
-    assert batch.labels["passages"].tolist() == [0 if count == 2 else IGNORE for count in batch.choices.tolist()]
-    assert 2 in batch.choices
+    assert batch.labels["passages"].tolist() == [
+        0 if count == 2 else IGNORE for count in batch.rows_per_feature.tolist()
+    ]
+    assert 2 in batch.rows_per_feature
     alone = cut.batch(1, indices[2:])
     width = alone.input_ids.shape[1]
     assert torch.equal(batch.input_ids[-len(alone) :, :width], alone.input_ids)

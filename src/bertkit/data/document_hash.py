@@ -17,11 +17,6 @@ def hash_text(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest(), "little")
 
 
-def hash_fraction(text: str) -> float:
-    """A hash of the text as a number in [0, 1): pseudo-random, and the same on every machine."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
-
-
 class DocumentHash:
     """The hash of a document that comes in chunks. White space around a chunk is ignored.
 

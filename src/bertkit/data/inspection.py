@@ -21,7 +21,7 @@ from bertkit.data.languages import LanguageCounter, ScriptCounter, find_library
 from bertkit.data.overlap import EvaluationTexts, OverlapReport
 from bertkit.data.repeated_lines import hash_lines
 from bertkit.data.sources import ReadLog, ReadOptions, TextChunk, read_chunks
-from bertkit.errors import BertkitError, usage_error
+from bertkit.errors import BertkitError, count_of, usage_error
 from bertkit.formats.compression import ByteStream
 from bertkit.formats.text_files import kind_of
 from bertkit.results import Result
@@ -254,8 +254,8 @@ class _Tally:
 
 def _describe(counts: Counts) -> str:
     """``1,717 documents, 25,612,004 characters, 3 duplicates``, without counts of zero."""
-    shown = [(each.name, getattr(counts, each.name)) for each in fields(counts)]
-    return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in shown if count) or "nothing"
+    shown = [(each.name.replace("_", " ").removesuffix("s"), getattr(counts, each.name)) for each in fields(counts)]
+    return ", ".join(count_of(count, name) for name, count in shown if count) or "nothing"
 
 
 def _draw_lengths(histogram: Sequence[int]) -> list[str]:

@@ -120,7 +120,7 @@ class _Similarity(nn.Module):
         self.objectives = model.objectives
 
     def forward(self, batch: Batch) -> dict[str, Outputs]:
-        states = self.onnx(replace(batch, choices=None))["encoder"][HIDDEN_STATES]
+        states = self.onnx(replace(batch, rows_per_feature=None))["encoder"][HIDDEN_STATES]
         output = EncoderOutput(hidden_states=states, pooled=states[:, 0])
         return {name: head(output, batch) for name, head in self.objectives.items()}
 

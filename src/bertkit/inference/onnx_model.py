@@ -206,8 +206,8 @@ class OnnxModel(nn.Module):
     def forward(self, batch: Batch) -> dict[str, Outputs]:
         """The outputs of every objective, by its name; for an encoder alone those of ``encoder``."""
         inputs = [each.numpy() for each in (batch.input_ids, batch.attention_mask.long(), batch.segment_ids)]
-        if batch.choices is not None:
-            inputs = [_as_choices(each, batch.choices.numpy()) for each in inputs]
+        if batch.rows_per_feature is not None:
+            inputs = [_as_choices(each, batch.rows_per_feature.numpy()) for each in inputs]
         values = [torch.from_numpy(each) for each in self.run(*inputs)]
         if not self._outputs:
             return {"encoder": dict(zip((HIDDEN_STATES, SENTENCE), values, strict=True))}

@@ -90,6 +90,11 @@ def measure_bfloat16_speedup(device: torch.device) -> float:
     return speeds["bfloat16"] / speeds["float32"]
 
 
+def expected_speed(device: torch.device, precision: Precision) -> float:
+    """FLOP/s that training is expected to reach: half of those of a matrix product."""
+    return measure_matmul_speed(device)[precision] * 1e9 / 2
+
+
 def autocast(device: torch.device, precision: Precision) -> AbstractContextManager[object]:
     """A context in which matrix products run in ``precision``; parameters and optimizer stay in float32."""
     if precision == "float32":

@@ -47,7 +47,7 @@ class PooledObjective(Objective):
 
         GPT does so for pairs that have no natural order (Radford et al. 2018, section 3.3).
         """
-        vectors, rows = self._pool(states, batch), batch.on_host.choices
+        vectors, rows = self._pool(states, batch), batch.on_host.rows_per_feature
         if rows is not None:
             owners = torch.repeat_interleave(rows).to(vectors.device, non_blocking=True)
             vectors = vectors.new_zeros(len(rows), vectors.shape[1]).index_add(0, owners, vectors)

@@ -16,7 +16,7 @@ from bertkit.nn.text_pooling import Pooling, pool_states
 
 def find_rows(batch: Batch) -> tuple[Int[Tensor, " E"], Int[Tensor, " E"]]:
     """The first and the last row of every example, on the host."""
-    counts = batch.on_host.choices
+    counts = batch.on_host.rows_per_feature
     if counts is None:
         counts = torch.tensor([len(batch)])
     last = counts.cumsum(0) - 1
@@ -59,7 +59,7 @@ def compare(
 
 def can_compare(batch: Batch) -> bool:
     """Whether ``batch`` has several examples; one alone is compared with nothing."""
-    return batch.choices is not None and len(batch.choices) > 1
+    return batch.rows_per_feature is not None and len(batch.rows_per_feature) > 1
 
 
 def losses_of_own(logits: Float[Tensor, "E E"]) -> Float[Tensor, " E"]:

@@ -67,5 +67,5 @@ class ContrastiveSimilarity(Objective):
 def tiny(hidden_size: int, batch: Batch) -> tuple[ContrastiveSimilarity, Batch]:
     """A small instance; the rows of ``batch`` are two examples, the first of which has one text twice."""
     labels = torch.tensor([0.25, 0.75])
-    paired = replace(batch, choices=torch.tensor([1, len(batch) - 1]))
+    paired = replace(batch, rows_per_feature=torch.tensor([1, len(batch) - 1]))
     return ContrastiveSimilarity(), paired.with_labels(**{ContrastiveSimilarity.label: labels})

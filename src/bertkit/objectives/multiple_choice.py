@@ -23,9 +23,9 @@ from bertkit.objectives._pooled import PooledObjective
 class MultipleChoice(PooledObjective):
     """Dropout and one vector on the pooled [CLS] of every choice (paper, section 4.4).
 
-    ``forward`` returns ``logits`` (E, K), zero where an example has fewer choices. Without ``Batch.choices`` the rows
-    are the choices of one example. ``constant`` is added to every score: it is the bias of Hugging Face's head, and is
-    not trained here, because it changes no probability.
+    ``forward`` returns ``logits`` (E, K), zero where an example has fewer choices. Without
+    ``Batch.rows_per_feature`` the rows are the choices of one example. ``constant`` is added to every score: it is the
+    bias of Hugging Face's head, and is not trained here, because it changes no probability.
     """
 
     label = "choice"
@@ -44,7 +44,7 @@ class MultipleChoice(PooledObjective):
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (E, K)."""
         scores = self.vector(self.pool_rows(states, batch)).squeeze(-1) + self.constant
-        if batch.on_host.choices is None:
+        if batch.on_host.rows_per_feature is None:
             return {"logits": scores[None]}  # an exporter has no operator for what follows
         exists = _find_choices(batch)
         return {"logits": scores.new_zeros(exists.shape).masked_scatter(exists, scores)}
@@ -64,7 +64,7 @@ class MultipleChoice(PooledObjective):
 
 def _find_choices(batch: Batch) -> Bool[Tensor, "E K"]:
     """Which entries are choices."""
-    choices = batch.on_host.choices
+    choices = batch.on_host.rows_per_feature
     if choices is None:
         return batch.attention_mask.new_ones(1, len(batch))
     exists = torch.arange(int(choices.max())) < choices[:, None]
@@ -78,6 +78,6 @@ def _hide_absent(logits: Tensor, batch: Batch) -> Tensor:
 def tiny(hidden_size: int, batch: Batch) -> tuple[MultipleChoice, Batch]:
     """A small instance, and the first row and the others of ``batch`` as the choices of two examples."""
     choices = torch.tensor([1, len(batch) - 1])
-    return MultipleChoice(hidden_size), replace(batch, choices=choices).with_labels(
+    return MultipleChoice(hidden_size), replace(batch, rows_per_feature=choices).with_labels(
         **{MultipleChoice.label: choices - 1}
     )

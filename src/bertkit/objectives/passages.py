@@ -65,5 +65,5 @@ class AdjacentPassages(PretrainingObjective):
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[AdjacentPassages, Batch]:
     """An instance; the rows of ``batch`` are three texts, of which the last was not cut."""
-    paired = replace(batch, choices=torch.tensor([2, 1, 1]))
+    paired = replace(batch, rows_per_feature=torch.tensor([2, 1, 1]))
     return AdjacentPassages(), paired.with_labels(**{AdjacentPassages.label: torch.tensor([0, 0, IGNORE])})

@@ -11,7 +11,7 @@ from bertkit.encoder_types.transformer import Transformer
 from bertkit.errors import usage_error
 from bertkit.machine.device import default_device
 from bertkit.machine.memory import total_memory
-from bertkit.machine.precision import measure_matmul_speed
+from bertkit.machine.precision import expected_speed
 from bertkit.model import Model
 from bertkit.pretraining.job import build_pretraining_model
 from bertkit.pretraining.record import PretrainRun
@@ -77,6 +77,6 @@ def _with_layers(run: PretrainRun, layers: int) -> PretrainRun:
 
 
 def affordable_tokens(run: PretrainRun, seconds: float) -> float:
-    """About how many tokens a step of ``seconds`` reads: 6 FLOP per parameter, at half the speed of matrix products."""
-    speed = measure_matmul_speed(default_device())[run.chosen_precision] * 1e9
-    return seconds * speed / 2 / (6 * sum(count_parameters(run).values()))
+    """About how many tokens a step of ``seconds`` reads, with 6 FLOP per parameter."""
+    speed = expected_speed(default_device(), run.chosen_precision)
+    return seconds * speed / (6 * sum(count_parameters(run).values()))

@@ -41,7 +41,7 @@ class Phase:
         A run that is resumed from a checkpoint of exactly that step restarts it here too.
         """
         for parameter in state.model.encoder.parameters():
-            if parameter in state.optimizer.state:  # others are never trained
+            if parameter in state.optimizer.state:  # one without a state is frozen by the architecture
                 parameter.requires_grad_(not self.heads_only)
         if self.restarts and state.step == self.first < self.until:
             restart(state.optimizer, self.plan.optimizer)

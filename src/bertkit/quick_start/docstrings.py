@@ -8,6 +8,7 @@ other text that is not English prose is left out, and so are repeated sentences:
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib.metadata
 import inspect
 import re
@@ -18,7 +19,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from bertkit.data.document_hash import hash_fraction
 from bertkit.text.sentences import split_sentences
 
 STANDARD_LIBRARY = "python"
@@ -51,6 +51,11 @@ class Source:
     package: str
     module: str
     path: Path | None
+
+
+def hash_fraction(text: str) -> float:
+    """A hash of the text as a number in [0, 1): pseudo-random, and the same on every machine."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
 
 def installed_packages() -> dict[str, Path]:

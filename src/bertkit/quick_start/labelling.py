@@ -13,9 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertkit.data.document_hash import hash_fraction
 from bertkit.errors import BertkitError
-from bertkit.quick_start.docstrings import Document, list_distributions
+from bertkit.quick_start.docstrings import Document, hash_fraction, list_distributions
 
 _MAX_CLASSES = 8
 _MIN_DOCUMENTS = 12

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.contracts import SubwordTokenizer
-from bertkit.data.document_hash import hash_fraction
 from bertkit.finetuning.results import FinetuneResult
 from bertkit.inference.pipeline import Pipeline
 from bertkit.pretraining.run import PretrainResult
-from bertkit.quick_start.docstrings import Document
+from bertkit.quick_start.docstrings import Document, hash_fraction
 from bertkit.report.progress import describe_duration
 from bertkit.results import Result
 

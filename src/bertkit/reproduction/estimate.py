@@ -13,7 +13,7 @@ import torch
 
 from bertkit.batch import IGNORE, Batch
 from bertkit.machine.device import default_device
-from bertkit.machine.precision import choose_precision, measure_matmul_speed
+from bertkit.machine.precision import choose_precision, expected_speed
 from bertkit.pretraining.model_size import sketch_model
 from bertkit.pretraining.record import PretrainRun
 from bertkit.report.progress import describe_duration
@@ -21,8 +21,6 @@ from bertkit.report.tables import markdown_table
 from bertkit.reproduction.pretrainings import Pretraining, match_parameters
 from bertkit.results import Result
 from bertkit.training.flops import count_flops
-
-_EXPECTED_SHARE_OF_SPEED = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +97,7 @@ def estimate_run(name: str, run: PretrainRun, *, share: float = 1.0) -> Pretrain
 def measure_speed() -> float:
     """FLOP/s that training is expected to reach here."""
     device = default_device()
-    return _EXPECTED_SHARE_OF_SPEED * measure_matmul_speed(device)[choose_precision(device)] * 1e9
+    return expected_speed(device, choose_precision(device))
 
 
 def _artificial_row(run: PretrainRun, length: int) -> Batch:

@@ -265,9 +265,9 @@ class PretrainingSource:
 
 def _number_rows(indices: NDArray[np.int64], batch: Batch) -> NDArray[np.int64]:
     """(B,) a number for each row: the index of its example, or two numbers of their own for the rows of an example."""
-    if batch.choices is None:
+    if batch.rows_per_feature is None:
         return indices
-    counts = batch.choices.numpy()
+    counts = batch.rows_per_feature.numpy()
     starts = np.cumsum(counts) - counts
     numbers: NDArray[np.int64] = np.repeat(2 * indices - starts, counts) + np.arange(len(batch))
     return numbers
