@@ -94,6 +94,12 @@ def test_a_file_of_another_format_is_named_in_the_error(data: bytes, message: st
     assert caught.value.exit_code == BAD_DATA
 
 
+def test_random_bytes_are_not_text(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"\xff" + random.Random(7).randbytes(5000))
+    with pytest.raises(BertkitError, match=r"t\.csv is not text\.$"):
+        Table(tmp_path / "t.csv")
+
+
 def test_a_look_at_the_beginning_and_one_reading_open_a_file_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

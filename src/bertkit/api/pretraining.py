@@ -158,8 +158,6 @@ def _read_config(file: AnyPath | None) -> list[Setting]:
 
 def _read_mix(options: PretrainOptions) -> dict[str, float] | None:
     """The share of each folder of --mix; None without."""
-    if isinstance(options.mix, Mapping):
-        return dict(options.mix) or None
     shares: dict[str, float] = {}
     for each in options.mix:
         folder, _, share = each.rpartition("=")

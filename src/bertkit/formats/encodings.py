@@ -49,18 +49,11 @@ def check_encoding(name: str) -> str:
     raise usage_error(f"--encoding {name} is not supported. Convert the file: iconv -f {name} -t UTF-8")
 
 
-_CONTROLS = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f\x7f]")
-_MOST_CONTROLS = 0.02
-"""The share of control characters in text in any 8-bit encoding; of random bytes they are a tenth."""
-
-
 def refuse_other_formats(path: Path, start: bytes) -> None:
     """Raise a data error if a file that begins with ``start`` is none of text."""
     for signature, what in _SIGNATURES.items():
         if start.startswith(signature):
             raise data_error(f"{path} is {what}.")
-    if len(_CONTROLS.findall(start)) > _MOST_CONTROLS * len(start):
-        raise data_error(f"{path} is not text.")
 
 
 def guess_encoding(content: bytes, at: int) -> tuple[str, str] | None:

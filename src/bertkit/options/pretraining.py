@@ -29,7 +29,7 @@ class PretrainOptions(TrainingOptions):
     from_: ModelPath | None = None
     """Start from the weights of this model: a run folder, or a Hugging Face folder. DATA has its tokenizer, possibly
     with added words. Size and architecture are those of the model; the defaults are for continued training."""
-    mix: Sequence[str] | Mapping[str, float] = ()
+    mix: Sequence[str] = ()
     """More folders that bertkit prepare has written, each with its share of the rows: FOLDER=SHARE, such as books=0.25.
     The rest of the rows is from DATA. All have the same tokenizer."""
     also_evaluate: DataFolder | None = None
