@@ -10,7 +10,7 @@ import pytest
 
 import bertkit
 from bertkit.evaluation.evaluate import evaluate_model, read_split
-from bertkit.finetuning.cautions import caution_about_size, list_cautions
+from bertkit.finetuning.cautions import caution_about_size, caution_beside_interval, list_cautions
 from bertkit.finetuning.results import SeedResult
 from bertkit.inference.pipeline import load
 from bertkit.report.progress import Progress
@@ -56,14 +56,14 @@ def test_few_examples(examples: int, expected: list[str]) -> None:
 
 def test_few_examples_of_a_correlation() -> None:
     """That of 30 unrelated pairs is between -0.36 and 0.36 with 95 %."""
-    (found,) = caution_about_size(30, "spearman", "test")
-    assert found == "with 30 test examples a score is uncertain by 0.36 up or down"
+    (found,) = caution_about_size(30, "spearman")
+    assert found == "with 30 dev examples a score is uncertain by 0.36 up or down"
 
 
 def test_an_interval_says_how_uncertain_a_score_of_few_examples_is() -> None:
-    (found,) = caution_about_size(30, "accuracy", "test", has_interval=True)
+    (found,) = caution_beside_interval(30, "test")
     assert found == "with 30 test examples the score is uncertain, as its interval shows"
-    assert caution_about_size(200, "accuracy", has_interval=True) == []
+    assert caution_beside_interval(200, "test") == []
 
 
 def test_one_answer_for_everything() -> None:

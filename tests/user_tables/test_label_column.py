@@ -83,6 +83,12 @@ def test_whole_numbers_beside_those_with_a_decimal_comma_are_no_separate_labels(
     assert guess(path, kind="labels").task.labels == ("1", "3", "4", "5")
 
 
+def test_whole_numbers_too_large_for_a_float_are_classes(here: Path) -> None:
+    path, large = here / "n.csv", ("8" * 400, "9" * 400)
+    path.write_text("text,label\n" + "".join(f"{sentence(row)},{large[row % 2]}\n" for row in range(60)))
+    assert guess(path).task.labels == large
+
+
 @pytest.mark.parametrize("mark", [" ", "'"])
 def test_numbers_with_separated_thousands_are_not_taken_for_classes(here: Path, mark: str) -> None:
     path = here / "n.csv"

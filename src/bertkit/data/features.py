@@ -136,14 +136,14 @@ def collate(features: Sequence[Feature], *, pad_id: int) -> Batch:
     lengths = np.array([len(row) for row in rows])
     width = int(lengths.max())
     # ``rows_per_feature`` counts the rows of every feature, so either all features have several or none has.
-    choices = [len(feature.lengths) for feature in features if feature.lengths is not None]
-    assert len(choices) in (0, len(features)), "a batch has features with choices and features without"
+    counts = [len(feature.lengths) for feature in features if feature.lengths is not None]
+    assert len(counts) in (0, len(features)), "a batch has features with several rows and features with one"
     return Batch(
         input_ids=torch.from_numpy(_padded([row.input_ids for row in rows], width, pad_id)),
         segment_ids=torch.from_numpy(_padded([row.segment_ids for row in rows], width, 0)),
         attention_mask=torch.from_numpy(np.arange(width) < lengths[:, None]),
         labels={name: _labels([feature.labels[name] for feature in features]) for name in features[0].labels},
-        rows_per_feature=torch.tensor(choices) if choices else None,
+        rows_per_feature=torch.tensor(counts) if counts else None,
     )
 
 

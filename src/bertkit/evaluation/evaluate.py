@@ -18,7 +18,7 @@ from bertkit.evaluation.page import render_page
 from bertkit.evaluation.report import Evaluation, evaluate_predictions
 from bertkit.evaluation.training_facts import read_training_facts
 from bertkit.finetuning.baselines import verdict
-from bertkit.finetuning.cautions import caution_about_size, list_cautions
+from bertkit.finetuning.cautions import caution_beside_interval, list_cautions
 from bertkit.finetuning.results import read_finetuning_record, read_finished_run
 from bertkit.formats.cells import to_json
 from bertkit.formats.memory_tables import describe_table
@@ -31,8 +31,9 @@ from bertkit.runs import environment
 from bertkit.storage.atomic import explain_writing, write_json, write_text
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.task_files.files import check_split
-from bertkit.task_types import FileTask, MultipleChoiceTask, TextTask
+from bertkit.task_types import FileTask, TextTask
 from bertkit.task_types.held_out import describe_unlabelled
+from bertkit.user_tables.input_columns import TableTask
 
 REPORT_FILES = ("report.html", "report.json")
 
@@ -85,7 +86,7 @@ def _refuse_predictions(task: FileTask, split: str) -> None:
     """Raise a data error for predictions: every one of them would be right, if they are of the same model."""
     files = task.files.splits[split]
     label = files.columns.label
-    for name in files.files if isinstance(task, TextTask | MultipleChoiceTask) and label else ():
+    for name in files.files if isinstance(task, TableTask) and label else ():
         if (gold := f"{INPUT_PREFIX}{label}") in task.files.table(Path(name), files.form):
             raise data_error(
                 f"{name} is a file of predictions: its column {label} has what a model said, and {gold} the labels. "
@@ -185,7 +186,7 @@ def _judge(
                 split=labelled.split,
                 is_training_dev=_is_training_dev(model, labelled),
             ),
-            *caution_about_size(len(examples), task.metric, labelled.split, has_interval=True),
+            *caution_beside_interval(len(examples), labelled.split),
             *seen,
         ],
     )

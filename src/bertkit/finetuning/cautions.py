@@ -44,17 +44,21 @@ def list_cautions(
     ]
 
 
-def caution_about_size(num_examples: int, metric: str, split: str = "dev", *, has_interval: bool = False) -> list[str]:
-    """Too few examples of a split to tell how good a model is, whose score is shown with its interval or without."""
+def caution_beside_interval(num_examples: int, split: str) -> list[str]:
+    """Too few examples of a split to tell how good a model is whose score is shown with its interval."""
     if num_examples >= _FEW_EXAMPLES:
         return []
-    examples = count_of(num_examples, f"{split} example")
-    if has_interval:
-        return [f"with {examples} the score is uncertain, as its interval shows"]
+    return [f"with {count_of(num_examples, f'{split} example')} the score is uncertain, as its interval shows"]
+
+
+def caution_about_size(num_examples: int, metric: str) -> list[str]:
+    """Too few dev examples to tell how good a model is whose score is shown without an interval."""
+    if num_examples >= _FEW_EXAMPLES:
+        return []
     # The half width of a 95 % interval of a correlation near 0, and of a share near one half: 1.96 * sqrt(0.25 / n).
     half_width = 1.96 / num_examples**0.5
     uncertain = f"{min(half_width, 1):.2f}" if metric in CORRELATIONS else f"{50 * half_width:.0f} points"
-    return [f"with {examples} a score is uncertain by {uncertain} up or down"]
+    return [f"with {count_of(num_examples, 'dev example')} a score is uncertain by {uncertain} up or down"]
 
 
 def _caution_about_answers(

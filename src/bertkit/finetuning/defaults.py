@@ -215,8 +215,8 @@ def _head_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
     before = trained_task(folder)
     trained, record = {} if before is None else before.record(), task.record()
     if all(trained.get(name) == record.get(name) for name in ("type", "labels")):
-        kept = [name for name in _HEADS if name in trained and trained[name] != record.get(name, trained[name])]
-        return {f"task.{name}": trained[name] for name in kept}
+        known = [name for name in _HEADS if name in trained and name in record]
+        return {f"task.{name}": trained[name] for name in known if trained[name] != record[name]}
     if context_of(folder.config) != "bidirectional":
         return {}
     reads_all = count_layer_parameters(folder) <= _SMALLEST or not has_pooler(folder)

@@ -241,7 +241,7 @@ class TokenStates(Embeddings):
 
 
 class FillInput(NamedTuple):
-    """A text with masks, each of which gets at ``most`` so many words; ``candidates`` are the only ids, if any."""
+    """A text with masks, the largest number of words for each, and the only ids that are given, if not all are."""
 
     text: str
     most: int

@@ -219,10 +219,10 @@ def _labels_by_content(table: Table, profiles: Sequence[_Profile], rows: int) ->
     if likely and len(indicators) >= _FEWEST_INDICATORS and set(likely) <= set(indicators):
         return indicators
     if likely:
-        names = " or ".join(filter(None, (list_names(likely[:-1], len(likely)), likely[-1])))
         raise usage_error(
-            f"{table.path}: the label may be {names}. Name it: --label COLUMN. Several labels per text are in one "
-            "column, such as long;dull, or in a column of 0 and 1 for each: --label COLUMN,COLUMN."
+            f"{table.path}: the label may be {list_names(likely[:-1])} or {likely[-1]}. Name it: --label COLUMN. "
+            "Several labels per text are in one column, such as long;dull, or in a column of 0 and 1 for each: "
+            "--label COLUMN,COLUMN."
         )
     numbers = [each.name for each in profiles if each.is_measured]
     if len(numbers) == 1:

@@ -21,6 +21,9 @@ from bertkit.user_tables.files import describe_columns
 _TaskOnTexts = TextTask | SimilarityTask
 """What reads tables with a text, or two, in each row."""
 
+TableTask = _TaskOnTexts | MultipleChoiceTask
+"""What reads tables whose columns have names, and nothing else."""
+
 
 def choose_columns(
     task: FileTask,
@@ -72,7 +75,7 @@ def choose_columns(
 
 def with_encoding(task: FileTask, encoding: str | None) -> FileTask:
     """``task`` with tables in ``encoding``, UTF-8 if it is None; a usage error if it reads no tables of texts."""
-    if encoding is not None and not isinstance(task, _TaskOnTexts | MultipleChoiceTask):
+    if encoding is not None and not isinstance(task, TableTask):
         raise usage_error(f"--encoding is for tables of texts; {task.name} reads other files. Convert them to UTF-8.")
     name = UTF_8 if encoding is None else check_encoding(encoding)
     return task if task.files.encoding == name else replace(task, files=replace(task.files, encoding=name))

@@ -99,9 +99,10 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
     distinct = len(labels.counts)
     if labels.counts and are_numbers(labels.counts):
         return "classes" if _may_be_classes(columns, labels) else "number"
-    if labels.counts and all(map(_DECIMAL_COMMA.fullmatch, labels.counts)):
+    example = next(filter(has_comma, labels.counts), None)
+    if example is not None and all(map(_DECIMAL_COMMA.fullmatch, labels.counts)):
         raise data_error(
-            f'{path}: the values of column "{columns.label}", such as {next(filter(has_comma, labels.counts))}, look '
+            f'{path}: the values of column "{columns.label}", such as {example}, look '
             f"like numbers with a comma. {WRITE_POINTS}, or say what they are: --kind classes, or labels for several "
             "per text."
         )
