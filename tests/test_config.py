@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -248,3 +248,17 @@ def test_an_error_of_a_record_inside_of_another_is_a_sentence() -> None:
 def test_the_name_that_other_libraries_have_for_a_setting_is_understood(typed: str, near: str) -> None:
     with pytest.raises(BertkitError, match=rf"unknown key .* Did you mean {near}\?$"):
         config.apply(JOB, config.parse_settings([typed]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    kind: ClassVar[str] = "named"
+
+    size: int = 1
+
+
+def test_what_belongs_to_the_class_is_no_setting() -> None:
+    with pytest.raises(BertkitError, match=r"unknown key kind\.$"):
+        config.apply(Named(), config.parse_settings(["kind=x"]))
+    with pytest.raises(BertkitError, match=r"unknown key kind\."):
+        config.from_json(Named, {"kind": "x"}, source="run.json")

@@ -103,9 +103,10 @@ def test_a_saved_and_a_pickled_estimator_predict_the_same(
 def test_pairs_and_classes_that_are_spelled_alike(workspace: Path) -> None:
     pairs = [("river stone", "early"), ("garden", "music letter"), ("winter", "silver")] * 3
     estimator = BertClassifier(workspace / "run", epochs=1, max_length=13)
-    estimator.fit(pairs, ["Yes", "yes ", "no"] * 3)
-    assert set(estimator.predict(pairs)) <= {"Yes", "yes ", "no"}
-    assert estimator.names_ == ["class 0", "class 1", "class 2"]
+    for names in (["Yes", "yes ", "no"], ['{"a": 1}', "b", "c"]):
+        estimator.fit(pairs, names * 3)
+        assert set(estimator.predict(pairs)) <= set(names)
+        assert estimator.names_ == ["class 0", "class 1", "class 2"]
 
 
 def test_mistakes_are_one_line(workspace: Path) -> None:
@@ -129,6 +130,8 @@ def test_mistakes_are_one_line(workspace: Path) -> None:
         BertClassifier().fit(["a", "b"], [0, 1])
     with pytest.raises(BertkitError, match="class_weight has 'z', which is no class of y: x, y"):
         BertClassifier(workspace / "run", class_weight={"z": 2}).fit(["a", "b"], ["x", "y"])
+    with pytest.raises((BertkitError, TypeError), match="max_length"):
+        BertClassifier(workspace / "run", max_length=cast(int, None)).fit(["a", "b"], ["x", "y"])
     with pytest.raises((BertkitError, TypeError), match="seed"):
         BertClassifier(workspace / "run", seed=cast(int, None)).fit(["a", "b"], ["x", "y"])
 

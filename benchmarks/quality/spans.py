@@ -65,7 +65,7 @@ class Spans(Comparison):
                 id = window.question.id
                 best[id] = max(best.get(id, (float("-inf"), "")), find_answer(window, each))
             gold = {question.id: [answer["text"] for answer in question.answers] for question in questions}
-            found = score_all(gold, {id: text for id, (_, text) in best.items()})
+            found = score_all(gold, {id: text for id, (_, text) in best.items()}, "v1")
             return {name: value / 100 for name, value in found.items()}
 
         train = [window for question in self.questions(self.train, self.limit) for window in cut(question, tokenizer)]

@@ -155,7 +155,7 @@ def origins(record: object, settings: Iterable[Setting]) -> dict[str, str]:
 
 
 def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: object) -> Any:
-    hints = typing.get_type_hints(type(record), include_extras=True)
+    hints = _types_of(type(record))
     grouped: dict[str, list[tuple[list[str], Setting]]] = {}
     for (name, *rest), setting in parts:
         if name not in hints:
@@ -264,10 +264,21 @@ def _leaves(tree: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str,
 def _paths(kind: object, prefix: str = "") -> list[str]:
     """Every dotted path that a record of type ``kind`` has."""
     found = []
-    for name, hint in typing.get_type_hints(kind).items():
+    for name, hint in _types_of(kind).items():
         nested = _record_in(hint)
         found += _paths(nested, f"{prefix}{name}.") if nested else [f"{prefix}{name}"]
     return found
+
+
+def _types_of(kind: Any) -> dict[str, Any]:
+    """The types of the fields of a record, with their annotations; what belongs to the class alone is no field."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {each.name: hints[each.name] for each in dataclasses.fields(kind)}
+
+
+def _plain(hint: object) -> object:
+    """A type without its annotations."""
+    return typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
 
 
 def _record_in(hint: object) -> object:
@@ -282,7 +293,7 @@ def _restore_undefined(hint: object, value: Any) -> Any:
         return UNDEFINED
     record = _record_in(hint)
     if isinstance(value, dict) and record:
-        hints = typing.get_type_hints(record, include_extras=True)
+        hints = _types_of(record)
         return {name: _restore_undefined(hints.get(name), item) for name, item in value.items()}
     arguments = typing.get_args(hint)
     if isinstance(value, dict) and arguments:
@@ -294,8 +305,9 @@ def _restore_undefined(hint: object, value: Any) -> Any:
 
 def _unknown_keys(hint: object, value: object, prefix: str = "") -> Iterator[str]:
     """Keys that the records in ``value`` do not have; msgspec would ignore them."""
+    hint = _plain(hint)
     if record := _record_in(hint):
-        hints = typing.get_type_hints(record)
+        hints = _types_of(record)
         for key, item in value.items() if isinstance(value, dict) else ():
             if key in hints:
                 yield from _unknown_keys(hints[key], item, f"{prefix}{key}.")

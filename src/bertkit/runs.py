@@ -203,7 +203,11 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 def read_run(path: Path) -> dict[str, Any]:
     """The content of ``run.json`` of a run folder; raises a data error if it is damaged or has another format."""
     if not (path / "run.json").exists():
-        raise BertkitError(f"{path} is not a run folder: it has no run.json.", exit_code=WRONG_USAGE)
+        raise BertkitError(
+            f"{path} has no run.json: it is no run folder, or its run was stopped before it began. "
+            "Start that with its command and -o.",
+            exit_code=WRONG_USAGE,
+        )
     record = read_record(path / "run.json")
     require_format(path / "run.json", record, FORMAT, "Start the run again in another -o folder.")
     data: type = list if record.get("kind") == "pretrain" else dict

@@ -72,6 +72,8 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise usage_error(f"y must have at least two different classes; it has {len(self.classes_)}.")
         if not isinstance(self.seed, int | np.integer):
             raise usage_error(f"seed is {self.seed!r}; it must be a whole number.")
+        if not isinstance(self.max_length, int | np.integer):
+            raise usage_error(f"max_length is {self.max_length!r}; it must be a whole number.")
         names, positions = _name_classes(self.classes_), ModelFolder.open(self.model).positions
         former, folder = getattr(self, "_own_folder", None), self._make_folder()
         table = _write_table(folder / "train.jsonl", texts, [names[index] for index in indices])
@@ -224,11 +226,13 @@ def _check_classes(y: Iterable[Any]) -> NDArray[Any]:
 
 
 def _name_classes(classes: Sequence[Any] | NDArray[Any]) -> list[str]:
-    """A label in the model for each class; numbered ones where two are spelled alike, or one has half a character."""
+    """A label in the model for each class; numbered ones where two are spelled alike, or one has half a character or
+    looks like an object of JSON, which a table has no labels of."""
     names = [str(each).strip() for each in classes]
     distinct = len({name.casefold() for name in names}) == len(names) and all(names)
     whole = all(name.encode(errors="ignore").decode() == name for name in names)
-    return names if distinct and whole else [f"class {number}" for number in range(len(names))]
+    are_plain = not any(name.startswith('{"') for name in names)
+    return names if distinct and whole and are_plain else [f"class {number}" for number in range(len(names))]
 
 
 def _write_table(path: Path, texts: Sequence[Text], labels: Sequence[str]) -> Path:

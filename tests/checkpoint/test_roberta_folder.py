@@ -155,3 +155,9 @@ def test_a_config_that_does_not_match_the_weights_is_an_error(
     reconfigure(folder, **changes)
     with pytest.raises(BertkitError, match=message):
         ModelFolder.open(folder).load_encoder()
+
+
+def test_positions_that_begin_at_another_token_than_the_padding_are_an_error(folder: Path) -> None:
+    reconfigure(folder, pad_token_id=0)
+    with pytest.raises(BertkitError, match=r"config\.json: pad_token_id is 0, and the tokenizer pads with 1"):
+        _ = ModelFolder.open(folder).tokenizer

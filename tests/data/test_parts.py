@@ -48,7 +48,9 @@ def test_a_line_that_does_not_fit_is_cut_at_a_space_or_between_characters() -> N
     assert "".join(part.decode() for part in parts) == "한글é" * 20
 
 
-@pytest.mark.parametrize("line", ["word word wo  ", "한글한글한글", "wordwordword", "wordwordwordw\r"])
+@pytest.mark.parametrize(
+    "line", ["word word wo  ", "word word wo\u3000\u3000", "한글한글한글", "wordwordword", "wordwordwordw\r"]
+)
 def test_the_end_of_a_line_that_does_not_fit_is_no_blank_line(line: str, tmp_path: Path) -> None:
     content = f"{line}\nnext line\n\nanother\n".encode()
     parts = cut(content, "blank-line", len(line.encode()))

@@ -58,8 +58,7 @@ def wait(process: subprocess.Popen[str]) -> list[str]:
 
 
 def workers(process: subprocess.Popen[str]) -> list[int]:
-    found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True)
-    return sorted(map(int, found.stdout.split()))
+    return sorted(map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()))
 
 
 def assert_same(records: list[dict[str, Any]], undisturbed: list[dict[str, Any]]) -> None:

@@ -152,6 +152,14 @@ def test_an_unknown_split_is_named_beside_those_that_are_there(run: Path) -> Non
     assert "files:" not in str(raised.value)
 
 
+def test_a_file_may_be_called_by_a_known_split_only(run: Path, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "t.csv", ["good", "bad"])
+    assert read_split(load(run).task, file, "test").split == "test"
+    for split in ("testt", "../../elsewhere"):
+        with pytest.raises(BertkitError, match=f"has no {split} split"):
+            read_split(load(run).task, file, split)
+
+
 def test_a_file_of_the_training_is_noted(run: Path, table: Path, tmp_path: Path) -> None:
     pipeline = load(run)
     found = evaluate_model(pipeline, read_split(pipeline.task, table, "test"), tmp_path / "out", QUIET)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -141,3 +142,20 @@ def test_a_model_of_embeddings_is_compared_by_its_cosines(tmp_path: Path) -> Non
 
 def test_the_comparison_is_shown() -> None:
     assert FOUND.lines()[0] == "7 examples: accuracy 0.7500 with PyTorch, 0.7400 with the ONNX file"
+
+
+def test_a_folder_is_replaced_with_its_file_or_not_at_all(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_export, "write_onnx", lambda model, path, embedding: path.write_bytes(b"a file"))
+    export_onnx(ModelFolder.open(workspace / "tuned"), tmp_path / "out")
+
+    def crash(source: Path, target: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "copyfile", crash)
+    monkeypatch.setattr(onnx_export, "write_onnx", lambda model, path, embedding: path.write_bytes(b"another"))
+    with pytest.raises(KeyboardInterrupt):
+        export_onnx(ModelFolder.open(workspace / "tuned"), tmp_path / "out")
+    assert (tmp_path / "out" / FILE).read_bytes() == b"a file"
+    assert (tmp_path / "out" / "model.safetensors").is_file()

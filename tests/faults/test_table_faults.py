@@ -14,7 +14,8 @@ import pytest
 
 from bertkit.cli import app
 from bertkit.errors import BAD_DATA, WRONG_USAGE
-from bertkit.formats.tables import Row, Table
+from bertkit.formats.table_formats import Row
+from bertkit.formats.tables import Table
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.prediction_files import predict_file
 from bertkit.inference.runtime import Runtime

@@ -102,6 +102,8 @@ def test_thresholds_that_were_chosen_on_few_examples() -> None:
 
 def test_a_score_of_zero_says_that_nothing_is_right() -> None:
     assert cautions(GOLD, (), 0.0, metric="f1")[0].startswith("f1 is 0: nothing that the model finds in dev is right")
+    nothing = [("O", "O"), ("O",)] * 100
+    assert cautions(nothing, (), 0.0, metric="f1")[0].startswith("f1 is 0: no dev example has anything to find")
     assert cautions(GOLD, (), 0.01) == cautions(GOLD, (), UNDEFINED) == []
     assert cautions(GOLD, (), 0.0, metric="matthews") == [], "a correlation of 0 has a sentence with its answers"
 

@@ -14,6 +14,7 @@ from bertkit.finetuning.record import FinetuneRun
 from bertkit.report.progress import Progress
 from bertkit.task_types import TextClassificationTask
 from bertkit.tasks.glue import sst2
+from bertkit.user_tables.guess import guess
 
 Build = Callable[..., FinetuneRun]
 
@@ -66,6 +67,17 @@ def test_a_limit_that_leaves_one_class_is_reported(build: Build, capsys: pytest.
         load_data(build(limit=limit), Progress("plain"))
         one_class = 'nothing to learn in the first 1 training example, which has only the class "negative"'
         assert (one_class in capsys.readouterr().err) == (limit == 1)
+
+
+def test_a_limit_that_leaves_out_a_class_is_reported(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [("good", 6), ("bad", 6), ("odd", 6)]
+    lines = [f"{label} film {row},{label}\n" for label, count in rows for row in range(count)]
+    (tmp_path / "t.csv").write_text("text,label\n" + "".join(lines))
+    task = guess(tmp_path / "t.csv", dev=tmp_path / "t.csv").task
+    load_data(FinetuneRun(task=task, model=model, output=tmp_path / "out", limit=10, baseline=False), Progress("plain"))
+    assert "the first 10 training examples have none of the class odd: shuffle the file" in capsys.readouterr().err
 
 
 def test_truncation_is_reported(build: Build, capsys: pytest.CaptureFixture[str]) -> None:

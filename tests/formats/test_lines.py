@@ -17,7 +17,8 @@ from tests.opened_files import count_opens
 
 from bertkit.errors import BAD_DATA, BertkitError
 from bertkit.formats.lines import Lines, open_lines
-from bertkit.formats.tables import Format, Table
+from bertkit.formats.table_formats import Format
+from bertkit.formats.tables import Table
 
 pytestmark = pytest.mark.usefixtures("without_shape_checks")
 

@@ -37,6 +37,7 @@ def read(*pages: str, size: int = 10**9) -> list[str]:
     [
         ("'''Bold''' and ''italic'' [[b|link]]s, [[plain]].", "Bold and italic links, plain."),
         ('A.<ref name="x">Smith {{cite|a=b}}</ref> B.{{cite}} C.<!-- no -->', "A. B. C."),
+        ("See [[wikt:war|the word]] and [[art: a history]].", "See the word and art: a history."),
         ("[[File:A.jpg|thumb|A [[b]] caption.]][[Datei:A.jpg|x]]A.[[Kategorie:K]][[de:A]]\n[[Category:K]]", "A."),
         ("[[Bild:A.jpg|thumb|200px|A caption]]A [[:Kategorie:K]] and [[:en:B]].", "A Kategorie:K and en:B."),
         ('{| class="x"\n|-\n| cell\n|}\nA.', "A."),
@@ -49,6 +50,7 @@ def read(*pages: str, size: int = 10**9) -> list[str]:
     ids=[
         "links",
         "footnotes",
+        "other wikis",
         "files",
         "other names",
         "tables",

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tests.opened_files import count_opens
 
 from bertkit.errors import BertkitError
-from bertkit.formats.tables import Format, Row, Table
+from bertkit.formats.table_formats import Format, Row
+from bertkit.formats.tables import Table
 
 HEADER = b"id,text,label\n"
 
@@ -85,24 +86,6 @@ def test_columns_with_the_same_name_are_an_error(tmp_path: Path) -> None:
 def test_an_empty_file_is_an_error(data: bytes, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"t.csv is empty"):
         read(tmp_path / "t.csv", data)
-
-
-@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
-def test_the_delimiter_is_found(mark: str, tmp_path: Path) -> None:
-    other = "," if mark == ";" else ";"
-    path = tmp_path / "t.csv"
-    path.write_text(f"id{mark}text{mark}label\n1{mark}a{other} b{mark}x\n", encoding="utf-8")
-    assert Table(path).form.delimiter == mark
-
-
-def test_quotes_of_a_tab_separated_file_are_characters(tmp_path: Path) -> None:
-    rows = read(tmp_path / "t.tsv", b'text\tlabel\n" Open and never closed .\ta\n"Closed."\tb\n')
-    assert rows == [('" Open and never closed .', "a"), ('"Closed."', "b")]
-
-
-def test_quoted_cells_of_a_spreadsheet_are_unquoted(tmp_path: Path) -> None:
-    rows = read(tmp_path / "t.tsv", b'text\tlabel\n"He said ""no"""\ta\n"two\nlines"\tb\n')
-    assert rows == [('He said "no"', "a"), ("two\nlines", "b")]
 
 
 def test_the_format_can_make_quotes_literal(tmp_path: Path) -> None:
@@ -433,3 +416,11 @@ def test_a_larger_limit_of_the_program_for_cells_of_csv_is_kept(tmp_path: Path) 
     finally:
         csv.field_size_limit(before)
     assert [len(text) for text, _ in rows] == [2_000_000]
+
+
+def test_a_field_may_first_occur_in_any_record(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"text": "a"}\n' * 1500 + '{"text": "b", "label": "x"}\n')
+    table = Table(path)
+    assert table.columns == ("text", "label")
+    assert list(table.all_values())[-1] == ["b", "x"]

@@ -13,7 +13,8 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.formats.splits import find_splits
-from bertkit.formats.tables import Row, Table
+from bertkit.formats.table_formats import Row
+from bertkit.formats.tables import Table
 
 openpyxl: Any = pytest.importorskip("openpyxl")
 

@@ -20,6 +20,8 @@ def test_squares_of_tensors_of_any_size_and_layout() -> None:
     torch.testing.assert_close(sum_of_squares(tensors), expected, rtol=1e-6, atol=0)
     assert sum_of_squares([]) == 0
     assert sum_of_squares([torch.tensor([1.0, float("nan")])]).isnan()
+    with torch.device("meta"):  # a default device of the program that uses bertkit
+        torch.testing.assert_close(sum_of_squares(tensors), expected, rtol=1e-6, atol=0)
 
 
 def test_no_sum_depends_on_the_number_of_threads() -> None:

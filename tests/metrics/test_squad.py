@@ -74,7 +74,7 @@ def test_answers_that_are_empty_after_normalisation() -> None:
 
 def test_the_report_of_1_1() -> None:
     gold = {"a": GOLD["a"], "b": GOLD["b"], "e": ("stone",)}
-    report = score_all(gold, {"a": "1867", "b": "old windmill", "elsewhere": "ignored"})
+    report = score_all(gold, {"a": "1867", "b": "old windmill", "elsewhere": "ignored"}, "v1")
     assert report == {"exact_match": pytest.approx(100 / 3), "f1": pytest.approx(100 * (1 + 0.5) / 3)}
 
 
@@ -126,7 +126,7 @@ def test_no_threshold_is_better_than_the_best(seed: int) -> None:
 
 
 def test_no_questions_score_nothing() -> None:
-    assert score_all({}, {}) == {"exact_match": 0, "f1": 0}
+    assert score_all({}, {}, "v1") == {"exact_match": 0, "f1": 0}
     assert score_all_v2({}, {})["total"] == 0
 
 

@@ -29,6 +29,15 @@ def test_each_mixture_combines_the_layers_of_its_row_in_the_paper(name: str, exp
     torch.testing.assert_close(mixed[2, 4], torch.tensor(expected, dtype=torch.float))
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("embeddings", [0]), ("second-to-last", [1]), ("concat-last-four", [1, 2]), ("sum-all", [1.5])],
+)
+def test_only_embeddings_are_read_as_embeddings_of_a_small_network(name: str, expected: list[float]) -> None:
+    layers = [torch.full((1, 1), float(layer)) for layer in range(3)]
+    assert LayerMixture(name, num_layers=2, hidden_size=1)(layers).tolist() == [expected]
+
+
 def test_all_mixtures_are_tested() -> None:
     assert len(MIXTURES) == 6
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.options.command import spell_command, spell_option, spell_usage
+from bertkit.options.embedding import EmbedOptions
 from bertkit.options.finetuning import FinetuneOptions, TuneOptions
 from bertkit.options.job import Options
 from bertkit.options.pretraining import PretrainOptions
@@ -39,6 +40,11 @@ from bertkit.options.text import PrepareOptions
             "prepare",
             PrepareOptions(["a.txt", "b.txt"], tokenizer="tok", output="data", on_bad_bytes="replace"),
             "bertkit prepare a.txt b.txt --tokenizer tok -o data --on-bad-bytes replace",
+        ),
+        (
+            "embed",
+            EmbedOptions("m", "a.txt", output="v.npy", normalize=False),
+            "bertkit embed m a.txt -o v.npy --normalize=false",
         ),
     ],
 )

@@ -49,6 +49,12 @@ def test_the_log_of_an_earlier_version_has_speeds_alone(run: PretrainRun) -> Non
     assert read_cost(run.output).flop == 10 * 2 * 7
 
 
+def test_without_operations_the_cost_is_shared_out_by_steps(run: PretrainRun) -> None:
+    pretrain(run, Progress("quiet"))
+    write_metrics(run.output, [5, 10], flops=0, flops_per_second=0)
+    assert read_cost(run.output, until=5).seconds == pytest.approx(read_cost(run.output).seconds / 2)
+
+
 def test_the_first_steps_have_their_own_cost(run: PretrainRun) -> None:
     pretrain(run, Progress("quiet"))
     steps = [{"kind": "train", "step": 6, "flops": 14}, {"kind": "train", "step": 10, "flops": 42}]

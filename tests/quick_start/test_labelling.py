@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,10 @@ def test_small_packages_are_used_without_labels(documents: list[Document]) -> No
 def test_too_little_text_is_an_error() -> None:
     with pytest.raises(BertkitError, match="too little"):
         split_documents(write_documents("kitchen", 99) + write_documents("attic", 2))
+    documents = [*write_documents("kitchen", 99), *write_documents("attic", 99)]
+    named = [replace(each, sentences=("The kitchen is below the attic.",)) for each in documents]
+    with pytest.raises(BertkitError, match="too little"):
+        split_documents(named)
 
 
 def test_tables_can_be_read_as_user_tables(parts: DocumentSplit, tmp_path: Path) -> None:

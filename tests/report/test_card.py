@@ -69,7 +69,15 @@ def test_an_undefined_score_is_a_word_in_the_table_and_not_in_the_header() -> No
 
 @pytest.mark.parametrize(
     ("word", "written"),
-    [("/a/b.csv", "b.csv"), ("a/b.csv", "a/b.csv"), ("--x=/a/b", "--x=b"), ("lr=5e-5", "lr=5e-5"), ("", "")],
+    [
+        ("/a/b.csv", "b.csv"),
+        ("a/b.csv", "a/b.csv"),
+        ("--x=/a/b", "--x=b"),
+        ("/a/books=0.25", "books=0.25"),
+        ("--mix=/a/b=1", "--mix=b=1"),
+        ("lr=5e-5", "lr=5e-5"),
+        ("", ""),
+    ],
 )
 def test_folders_of_absolute_paths_are_left_out(word: str, written: str) -> None:
     assert without_folders(word) == written

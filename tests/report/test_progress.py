@@ -241,3 +241,13 @@ def test_a_narrow_terminal_shows_the_loss_and_the_time_left(
     assert lines
     assert all("54 min left, loss 3.211" in line and "━" in line for line in lines)
     assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("mode", ["auto", "plain"])
+def test_the_name_of_a_job_is_shown_as_it_is(mode: ProgressMode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    with Progress(mode) as progress:
+        progress.start("dev [v2] [/b] :key: \033]0;title", 1, "row")
+        progress.advance(1)
+    shown = re.sub(r"\s+", " ", terminal.getvalue())
+    assert "dev [v2] [/b] :key: \\x1b]0;title" in shown and "\033]0" not in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.storage.locations import (
     explain_missing_model,
+    label_folders,
     list_paths,
     refuse_lfs_pointers,
     require_any,
@@ -110,6 +112,21 @@ def test_a_long_list_is_cut() -> None:
 
 def test_a_folder_that_cannot_be_read_is_an_error_in_one_line(tmp_path: Path) -> None:
     assert str(explain_missing_model(tmp_path / ("n" * 300))).startswith("no model at ")
+
+
+def test_a_folder_that_may_not_be_read_is_no_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("good", "bad", "lost+found"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.txt").touch()
+    entries = Path.iterdir
+
+    def listed(folder: Path) -> Iterator[Path]:
+        if folder.name == "lost+found":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return entries(folder)
+
+    monkeypatch.setattr(Path, "iterdir", listed)
+    assert [each.name for each in label_folders(tmp_path)] == ["bad", "good"]
 
 
 def test_a_pointer_of_git_lfs_is_refused(tmp_path: Path) -> None:

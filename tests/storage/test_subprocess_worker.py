@@ -105,11 +105,12 @@ with SubprocessWorker(operator.neg) as worker:
     assert ran.stdout == "-7\n"
 
 
-def last_of_path(argument: None) -> str:
-    return sys.path[-1]
+def path_and_command(argument: None) -> tuple[str, list[str]]:
+    return sys.path[-1], sys.argv
 
 
-def test_the_process_has_the_search_path_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_has_the_search_path_and_the_command_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path, "/nowhere/at all"])
-    with SubprocessWorker(last_of_path) as worker:
-        assert worker.call(None) == "/nowhere/at all"
+    monkeypatch.setattr(sys, "argv", ["bertkit", "quickstart"])
+    with SubprocessWorker(path_and_command) as worker:
+        assert worker.call(None) == ("/nowhere/at all", ["bertkit", "quickstart"])

@@ -25,6 +25,7 @@ def test_balanced_weights_are_those_of_scikit_learn(tmp_path: Path) -> None:
     task = found.weighted("balanced")
     expected = compute_class_weight("balanced", classes=np.array(task.labels), y=labels)
     assert list(task.class_weights.values()) == pytest.approx(expected.tolist())
+    assert found.weighted("balanced", limit=27).class_weights == pytest.approx({"bad": 27 / 40, "good": 27 / 14})
 
 
 def test_weights_may_be_a_mapping() -> None:

@@ -9,7 +9,7 @@ from tests.task_types.small_tables import here as here
 from tests.task_types.small_tables import reviews, sentence, write_csv
 
 from bertkit.task_types import TextExample
-from bertkit.task_types.held_out import hold_out
+from bertkit.task_types.held_out import IdCount, hold_out
 from bertkit.user_tables.guess import guess
 
 
@@ -59,6 +59,37 @@ def test_equal_texts_are_never_split(here: Path) -> None:
     train, dev = ({example.first.lower() for example in task.examples(split)} for split in ("train", "dev"))
     assert dev
     assert not train & dev
+
+
+def write_pairs(path: Path, premises: int, rows: int) -> Path:
+    pairs = [(sentence(row % premises), sentence(100 + row), ["no", "yes"][row % 2]) for row in range(rows)]
+    path.write_text("premise,hypothesis,label\n" + "".join(f"{','.join(each)}\n" for each in pairs))
+    return path
+
+
+def test_pairs_with_the_same_first_text_are_never_split(here: Path) -> None:
+    task = guess(write_pairs(here / "p.csv", 20, 200)).task
+    train, dev = ({example.first for example in task.examples(split)} for split in ("train", "dev"))
+    assert 10 <= len(task.examples("dev")) <= 40
+    assert not train & dev
+    assert "rows with the same first text stay together" in " ".join(task.reader.notes())
+
+
+def test_pairs_of_very_few_first_texts_are_split(here: Path) -> None:
+    task = guess(write_pairs(here / "p.csv", 2, 200)).task
+    assert 10 <= len(task.examples("dev")) <= 40
+    assert "equal rows stay together" in " ".join(task.reader.notes())
+
+
+def test_ids_that_occur_more_than_once_are_counted() -> None:
+    ids = IdCount()
+    for id in ("a", "b", "a", "c", "b"):
+        ids.add(id)
+    assert len(ids) == 5
+    assert ids.describe("x.csv", iter(["c", "b", "a"])) == [
+        '2 ids of x.csv occur more than once (the first is "b"); every row counts'
+    ]
+    assert IdCount().describe("x.csv", iter([])) == []
 
 
 def test_a_text_that_fills_the_file_does_not_become_all_of_dev(here: Path) -> None:

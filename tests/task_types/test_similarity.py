@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from bertkit.encoders import bert, gpt
 from bertkit.errors import BertkitError
+from bertkit.finetuning.baselines import read_extra_dev
 from bertkit.objectives.contrastive import ContrastiveSimilarity
 from bertkit.task_types import RegressionTask, TextExample, from_record
 from bertkit.task_types.regression import Numbers
@@ -47,12 +49,15 @@ def test_scores_are_ranked_and_pairs_without_scores_get_negatives() -> None:
         "pearson": pytest.approx(0.6546, abs=1e-4),
     }
     with_negatives = add_negatives(PAIRS)
-    assert [(each.first, each.second, each.label) for each in with_negatives[3:]] == [
+    assert [(each.first, each.second, each.label) for each in with_negatives] == [
+        ("first 0", "second 0", 1.0),
         ("first 0", "second 1", 0.0),
+        ("first 1", "second 1", 1.0),
         ("first 1", "second 2", 0.0),
+        ("first 2", "second 2", 1.0),
         ("first 2", "second 0", 0.0),
     ]
-    cosines = [Prediction(0.9), Prediction(0.8), Prediction(0.2), Prediction(0.5), Prediction(0.1), Prediction(0.0)]
+    cosines = [Prediction(0.9), Prediction(0.5), Prediction(0.8), Prediction(0.1), Prediction(0.2), Prediction(0.0)]
     assert SimilarityTask(name="t", metric="roc_auc").score(with_negatives, cosines) == {
         "roc_auc": pytest.approx(8 / 9)
     }
@@ -61,7 +66,7 @@ def test_scores_are_ranked_and_pairs_without_scores_get_negatives() -> None:
 def test_no_second_text_of_its_own_is_a_negative() -> None:
     own = [TextExample(str(row), "q1", f"a{row}", 1.0) for row in range(2)]
     other = TextExample("2", "q2", "a2", 1.0)
-    negatives = add_negatives([*own, other])[3:]
+    negatives = [each for each in add_negatives([*own, other]) if each.label == 0.0]
     assert [(each.first, each.second) for each in negatives] == [("q1", "a2"), ("q1", "a2"), ("q2", "a0")]
     assert add_negatives(own) == own
 
@@ -135,3 +140,27 @@ def test_scores_of_other_files_are_read_by_a_task_that_was_trained_on_pairs(tmp_
     assert scored.metric == "spearman"
     again = task.with_files(dev=[train])
     assert (again.metric, len(again.examples("dev"))) == ("roc_auc", 18)
+
+
+def test_every_dev_set_of_pairs_has_negatives_however_much_of_it_is_used(tmp_path: Path) -> None:
+    for split, place in (("train", 0), ("dev", 9), ("dev_other", 19)):
+        rows = "".join(f"first {row},second {row}\n" for row in range(place, place + 8))
+        (tmp_path / f"{split}.csv").write_text(f"a,b\n{rows}")
+    task = guess(tmp_path / "train.csv", dev=tmp_path / "dev.csv", text="a", pair="b", kind="similarity").task
+    task = task.with_files(dev_other=[tmp_path / "dev_other.csv"])
+    assert [each.label for each in task.examples("dev")[:4]] == [1.0, 0.0, 1.0, 0.0]
+    assert [each.label for each in read_extra_dev(task, 3)["dev_other"]] == [1.0, 0.0, 1.0]
+
+
+def test_scores_are_not_taken_for_pairs_that_belong_together(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b,score\n" + "".join(f"a {row},b {row},{row / 9}\n" for row in range(9)))
+    task = guess(tmp_path / "t.csv", dev=tmp_path / "t.csv", text="a", pair="b", kind="similarity").task
+    assert isinstance(task, SimilarityTask) and task.training == "scores"
+    with pytest.raises(BertkitError, match="those to train on have a score each"):
+        replace(task, training="pairs").examples("train")
+
+
+def test_a_score_that_is_scaled_to_the_number_of_no_label_is_trained(tokenizer: WordPiece) -> None:
+    (feature,) = SimilarityTask(name="t").encode(TextExample("1", "a", "b", -100.0), tokenizer)
+    assert feature.labels["similarity"] == pytest.approx(-100)
+    assert feature.labels["similarity"] != -100

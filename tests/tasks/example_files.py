@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from bertkit.formats.tables import Format
+from bertkit.formats.table_formats import Format
 from bertkit.task_types import FileTask, QuestionAnsweringTask, RegressionTask, Split, TextClassificationTask
 from bertkit.task_types.multi_label import MultiLabelTask
 from bertkit.task_types.multiple_choice import MultipleChoiceTask

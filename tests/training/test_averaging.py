@@ -86,3 +86,11 @@ def test_averaging_changes_no_step() -> None:
 def test_settings_out_of_range_are_refused(setting: dict[str, float]) -> None:
     with pytest.raises(BertkitError, match=f"{next(iter(setting))} is"):
         AveragingConfig(**setting)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("share", "steps", "averaged"), [(0.07, 100, 7), (0.07, 1000, 70), (0.1, 10, 1), (1.0, 5, 5)])
+def test_the_tail_has_its_share_of_the_steps(share: float, steps: int, averaged: int) -> None:
+    average = WeightAverage(nn.Linear(1, 1), AveragingConfig(kind="tail", share=share))
+    for number in range(1, steps + 1):
+        average.update(number / steps)
+    assert int(average.tensors()["count"]) == averaged

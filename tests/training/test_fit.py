@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Literal
 
@@ -120,6 +121,16 @@ def test_training_stops_after_ten_skipped_steps_in_a_row() -> None:
     state.model.loss = ScaledLoss(state.model, iter([float("nan")] * 10))  # type: ignore[assignment, method-assign]
     with pytest.raises(BertkitError, match="10 steps in a row"):
         run(state, make_plan())
+
+
+@pytest.mark.parametrize(
+    ("losses", "diverges"), [([float("nan")] * 3, True), ([1.0, float("nan"), float("nan")], False)]
+)
+def test_a_training_whose_every_step_was_skipped_is_an_error(losses: list[float], diverges: bool) -> None:
+    state = make_state()
+    state.model.loss = ScaledLoss(state.model, iter(losses))  # type: ignore[assignment, method-assign]
+    with pytest.raises(BertkitError, match="3 steps in a row, up to step 3") if diverges else nullcontext():
+        list(fit(state, Sentences(), make_plan(total_steps=3)))
 
 
 def test_the_loss_of_a_step_has_the_weights_of_its_terms() -> None:

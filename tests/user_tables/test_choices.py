@@ -43,3 +43,14 @@ def test_columns_that_are_named_are_no_choices(here: Path) -> None:
     found = guess(here / "ab.csv", text="A", label="B")
     assert isinstance(found.task, TextClassificationTask)
     assert found.task.labels == ("down", "up")
+
+
+def test_columns_of_numbers_are_choices_if_the_label_names_one(here: Path) -> None:
+    def write(labels: list[str]) -> Path:
+        rows = [f"{sentence(row)},{row},{row + 1},{label}\n" for row, label in enumerate(labels)]
+        (here / "n.csv").write_text("text,A,B,label\n" + "".join(rows))
+        return here / "n.csv"
+
+    assert isinstance(guess(write(["0", "1"] * 10)).task, TextClassificationTask)
+    assert isinstance(guess(write(["A", "B"] * 10)).task, MultipleChoiceTask)
+    assert isinstance(guess(write([str(row) for row in range(20)])).task, MultipleChoiceTask)

@@ -39,7 +39,7 @@ def test_pairs_without_a_score_belong_together_and_dev_gets_negatives(tmp_path: 
     assert "no score, so that the two texts of a row belong together" in sentence
     train, dev = task.examples("train"), task.examples("dev")
     assert {example.label for example in train} == {1.0}
-    assert [example.label for example in dev] == [1.0] * (len(dev) // 2) + [0.0] * (len(dev) // 2)
+    assert [example.label for example in dev] == [1.0, 0.0] * (len(dev) // 2)
     assert len(train) + len(dev) // 2 == 40
 
 

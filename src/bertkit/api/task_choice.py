@@ -63,7 +63,7 @@ def choose_task(options: TaskTrainingOptions, bar: Progress) -> FileTask:
     if options.class_weights is not None:
         if not isinstance(task, Weightable):
             raise usage_error(f"{task.name} does not classify texts, so its classes cannot have weights.")
-        task = task.weighted(options.class_weights)
+        task = task.weighted(options.class_weights, limit=options.limit)
     for note in task.reader.notes():
         bar.say(note)
     return task

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from bertkit import config as records
-from bertkit.contracts import EncoderConfig
+from bertkit.contracts import EncoderConfig, SubwordTokenizer
 from bertkit.encoder_types.architectures import MODEL_TYPE, find_spec, spec_of_config
 from bertkit.encoder_types.spec import HuggingFaceSpec
 from bertkit.errors import BertkitError, data_error
@@ -153,6 +154,16 @@ def is_multi_label(content: Mapping[str, Any], labels: Sequence[str], source: st
     if problem == "regression" and len(labels) > 1:
         raise data_error(f"{source}: problem_type is regression with {len(labels)} outputs; bertkit reads one number.")
     return bool(problem == MULTI_LABEL)
+
+
+def check_padding(file: Path, config: EncoderConfig, tokenizer: SubwordTokenizer) -> None:
+    """Raise a data error if positions are counted from another id of padding than that of the tokenizer."""
+    pad_id = getattr(config, "pad_id", tokenizer.pad_id)
+    if spec_of_config(config).huggingface.positions_from_pad and pad_id != tokenizer.pad_id:
+        raise data_error(
+            f"{file}: pad_token_id is {pad_id}, and the tokenizer pads with {tokenizer.pad_id}. The model counts "
+            "positions from the first: correct it to the one that it was trained with."
+        )
 
 
 def fit_tokenizer_config(

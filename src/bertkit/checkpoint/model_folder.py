@@ -146,13 +146,13 @@ class ModelFolder:
     def tokenizer(self) -> SubwordTokenizer:
         """The tokenizer; one with more tokens than the model has embeddings, or far fewer, is a data error.
 
-        An architecture may state how many tokens its files lack an embedding for, such as the three that GPT gets for
-        fine-tuning.
+        An architecture may state how many tokens have no embedding, such as the three that GPT gets for fine-tuning.
         """
         self._check(*set(self._record.get("files", ())) - {CONFIG, WEIGHTS})
         tokenizer = self.spec.load_tokenizer(self.path)
         vocab_size = getattr(self.config, "vocab_size", tokenizer.vocab_size)  # character encoders have none
         _check_vocabulary(self.path, tokenizer.vocab_size, vocab_size, self.spec.huggingface.extra_tokens)
+        _config.check_padding(self.path / CONFIG, self.config, tokenizer)
         return tokenizer
 
     def build_encoder(self) -> Encoder:
@@ -317,12 +317,13 @@ def save_model(
     *,
     metadata: Mapping[str, Any],
     embedding: SentenceEmbedding | None = None,
+    add: Callable[[Path], None] | None = None,
 ) -> None:
     """Write a model folder completely or not at all; a model that is already there is replaced at the end.
 
     ``metadata`` is plain JSON; its ``["task"]["labels"]``, or without a task its ``["labels"]``, name the classes.
     ``bertkit.json`` has it, and what other libraries read of the folder. With ``embedding`` sentence-transformers loads
-    the folder too.
+    the folder too. ``add`` writes more files into the folder, before it takes its place.
     """
     assert tokenizer.vocab_size <= getattr(model.encoder.config, "vocab_size", tokenizer.vocab_size)
     tensors = huggingface.tensors_to_hf(model)
@@ -345,6 +346,8 @@ def save_model(
             temporary / METADATA,
             {"format": _FORMAT, "bertkit": __version__, READABLE_ELSEWHERE: readable_elsewhere(model), **metadata},
         )
+        if add is not None:
+            add(temporary)
 
     with explain_writing(folder):
         check_model_output(folder)

@@ -45,12 +45,12 @@ def read_table(data: bytes) -> dict[bytes, bytes]:
                 raise ValueError(f"its keys are not sorted, or more than {MOST_ENTRIES:,}")
             entries[key] = content
             last = key
-    if list(_read_block(data, metadata)) or _follow(data, end, metadata, index) != len(data) - FOOTER_BYTES:
+    if list(_read_block(data, metadata)) or _follow(end, metadata, index) != len(data) - FOOTER_BYTES:
         raise ValueError("its blocks do not follow one another")
     return entries
 
 
-def _follow(data: bytes, end: int, *handles: _Handle) -> int:
+def _follow(end: int, *handles: _Handle) -> int:
     """The end of the last of these blocks; -1 if the first does not begin at ``end``, or another where one ends."""
     for offset, size in handles:
         if offset != end:

@@ -20,7 +20,7 @@ def embed(options: EmbedOptions, *, verbosity: Verbosity) -> None:
     verbosity.suggest("bertkit", "search", options.output, "a query", "--model", options.model, *texts)
 
 
-def search(options: SearchOptions, *, json: bool, verbosity: Verbosity) -> None:
+def search(options: SearchOptions, *, json: bool) -> None:
     """Show the texts that are nearest to a query."""
     found = bertkit.search(**vars(options))
     if json:

@@ -181,15 +181,20 @@ def _find_end(held: bytearray, boundary: Boundary, size: int) -> int:
     if end:
         return end
     # More than white space must remain of the line: a line of it ends a document.
-    last = len(held[:size].rstrip()) or size
+    last = len(_without_white_space(held[:size])) or size
     return held.rfind(b" ", size // 2, last) + 1 or _find_character(held, last - 1)
+
+
+def _without_white_space(held: bytearray) -> bytes:
+    """UTF-8 without the white space at its end, also that beyond ASCII."""
+    return held.decode("utf-8", "surrogateescape").rstrip().encode("utf-8", "surrogateescape")
 
 
 def _find_blank_line(held: bytearray, newline: bytes, end: int) -> int:
     """The end of the last blank line before ``end``, where a line ends; 0 if there is none."""
     while end:
         start = held.rfind(newline, 0, end - 1) + 1
-        if not held[start:end].strip():
+        if not _without_white_space(held[start:end]):
             return end
         end = start
     return 0

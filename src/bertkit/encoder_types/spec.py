@@ -60,6 +60,7 @@ class HuggingFaceSpec:
     If it ``precedes_heads``, Hugging Face counts it among them: its names have no prefix, and a file without heads has
     nothing of it.
     ``extra_tokens`` is how many tokens the tokenizer may have without an embedding, because fine-tuning adds them.
+    With ``positions_from_pad`` positions are counted from ``pad_token_id``, which must then be that of the tokenizer.
     ``buffers`` are the ends of the names of tensors that are not weights. ``tied`` maps the label of a head to its
     tied tensors: name of the copy -> name of the original.
     """
@@ -78,6 +79,7 @@ class HuggingFaceSpec:
     optional_part: str | None = None
     precedes_heads: bool = False
     extra_tokens: int = 0
+    positions_from_pad: bool = False
     buffers: tuple[str, ...] = ()
     tied: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 

@@ -171,6 +171,7 @@ SPEC = EncoderSpec(
         },
         moved=dict.fromkeys(("class", "labels", "number"), _POOLER_IN_CLASSIFIER),
         optional_part="pooler",
+        positions_from_pad=True,
         buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
         tied={
             "mlm": {

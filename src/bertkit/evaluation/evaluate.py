@@ -69,6 +69,7 @@ def read_split(task: FileTask, data: Path | None, split: str) -> LabelledSplit:
         raise usage_error(f"no file or folder at {data}.")
     file = data if data is not None and (data.is_file() or not task.files.home) else None
     if file is not None:
+        check_split(task.name, split, {"train": None, "dev": None, "test": None, **task.files.splits})
         task = replace(task.with_files(**{split: tables_of(file, split)}), heldout=0.0)  # all of it is the split
         _refuse_predictions(task, split)
     elif data is not None:

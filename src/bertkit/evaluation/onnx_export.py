@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from bertkit.inference.onnx_model import HIDDEN_STATES, OnnxModel, quantize_onnx
 from bertkit.inference.predict import run_features
 from bertkit.inference.runtime import Runtime
 from bertkit.model import Model
-from bertkit.storage.atomic import explain_writing, make_folder, write_file
 from bertkit.task_types import FileTask
 from bertkit.user_tables.input_columns import choose_columns, with_utf8
 
@@ -95,14 +95,16 @@ def export_onnx(folder: ModelFolder, output: Path, *, int8: bool = False, check:
             found = check_onnx(whole, _Similarity(onnx, whole) if gives_vectors else onnx, labelled, folder.tokenizer)
             judge(found, int8=int8)
             notes = found.lines()
-        conversion = convert(folder, output, model=whole)
-        with explain_writing(output):
-            make_folder((output / FILE).parent)
-            write_file(output / FILE, lambda path: shutil.copyfile(file, path))
+        conversion = convert(folder, output, model=whole, add=partial(_add_file, file))
     size = (output / FILE).stat().st_size / 2**20
     # That other libraries lack the head is true of the folder, and not of the file.
     kept = [each for each in conversion.notes if task is None or each != explain_export(task)]
     return replace(conversion, notes=(*kept, f"{FILE}: {size:,.1f} MiB", *notes))
+
+
+def _add_file(file: Path, folder: Path) -> None:
+    (folder / FILE).parent.mkdir()
+    shutil.copyfile(file, folder / FILE)
 
 
 def _read_examples(task: FileTask, file: Path) -> LabelledSplit:

@@ -38,6 +38,14 @@ class Baseline:
     num_examples: int | None = None
 
 
+def read_extra_dev(task: FileTask, limit: int | None) -> dict[str, list[Example]]:
+    """The first ``limit`` labelled examples of each split that is scored beside dev, such as ``dev_mismatched``."""
+    return {
+        split: [example for example in task.examples(split) if example.label is not None][:limit]
+        for split in task.reader.extra_dev_splits()
+    }
+
+
 def fit_baselines(
     task: FileTask,
     train: Sequence[Example],
@@ -70,7 +78,7 @@ def fit_baselines(
 def write_baselines(task: FileTask, limit: int | None, dev_limit: int | None, file: Path) -> None:
     """Write the trivial methods, fitted on the first ``limit`` and scored on the first ``dev_limit`` examples."""
     train, dev = task.examples("train")[:limit], task.examples("dev")[:dev_limit]
-    extra = task.reader.extra_dev(dev_limit)
+    extra = read_extra_dev(task, dev_limit)
     file.parent.mkdir(parents=True, exist_ok=True)
     found = fit_baselines(task, train, dev, extra)
     write_checked(file, {_BASELINES: [config.to_json(each) for each in found]})

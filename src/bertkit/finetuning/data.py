@@ -11,9 +11,9 @@ from bertkit.batch import Feature, IntArray, Token
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Example, SubwordTokenizer
 from bertkit.data.batches import FeatureSource
-from bertkit.errors import count_of, data_error, usage_error, verb_of
+from bertkit.errors import count_of, data_error, list_names, usage_error, verb_of
 from bertkit.finetuning.activations import ActivationCache
-from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines
+from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines, read_extra_dev
 from bertkit.finetuning.distillation import add_soft_targets
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.starting_point import keeps_heads
@@ -104,7 +104,7 @@ def load_data(
     if run.teacher is not None:
         encoded = add_soft_targets(run, train, encoded, folder.tokenizer, progress)
     features = [feature for each in encoded for feature in each]
-    extra_dev = task.reader.extra_dev(run.dev_limit)
+    extra_dev = read_extra_dev(task, run.dev_limit)
     baselines = fit_baselines(task, train, dev, extra_dev) if run.baseline else []
     if baselines:
         progress.say(describe_baselines(task.metric, baselines, len(train)))
@@ -123,10 +123,16 @@ def load_data(
 
 
 def _describe_only_class(run: FinetuneRun, train: Sequence[Example]) -> str:
-    """A sentence if a limit leaves one class only, as in a file that is sorted by class."""
-    found = {str(example.label) for example in train}
-    if run.limit is None or not run.task.predicts_one_class or len(found) > 1 or len(run.task.labels) == 1:
+    """A sentence if a limit leaves out a class, or all but one, as in a file that is sorted by class."""
+    if run.limit is None or not run.task.predicts_one_class or len(run.task.labels) == 1:
         return ""
+    found = {str(example.label) for example in train}
+    missing = [label for label in run.task.labels if label not in found]
+    if len(found) > 1:
+        advice = "shuffle the file, or raise --limit"
+        few = f"the first {count_of(len(train), 'training example')} have none of the"
+        noun = verb_of(len(missing), "class", "classes")
+        return f"{few} {noun} {list_names(missing)}: {advice}" if missing else ""
     return (
         f"there is nothing to learn in the first {count_of(len(train), 'training example')}, which "
         f'{verb_of(len(train), "has", "have")} only the class "{found.pop()}": shuffle the file, or raise --limit'

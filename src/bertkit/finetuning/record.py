@@ -18,7 +18,7 @@ from bertkit.ranges import (
     ShareAboveZero,
     check_ranges,
 )
-from bertkit.task_types import FileTask
+from bertkit.task_types import FileTask, SimilarityTask
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.schedule import ScheduleConfig
 
@@ -81,4 +81,10 @@ class FinetuneRun:
             raise usage_error(
                 "layer_weight compares the texts that are computed together: batch_size and micro_batch_size must be "
                 f"at least {LEAST_COMPARED}."
+            )
+        compares = isinstance(self.task, SimilarityTask) and self.task.training == "pairs"
+        if compares and min(self.batch_size, self.micro_batch_size or self.batch_size) == 1:
+            raise usage_error(
+                "task.training is pairs, which compares the pairs that are computed together: batch_size and "
+                "micro_batch_size must be at least 2."
             )

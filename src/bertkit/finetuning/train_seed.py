@@ -10,7 +10,7 @@ from bertkit import config
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.contracts import LayerStack, Penalized
 from bertkit.data.batches import batches_in_epoch
-from bertkit.errors import SAME_COMMAND, DivergenceError, usage_error
+from bertkit.errors import SAME_COMMAND, DivergenceError, count_of, usage_error
 from bertkit.finetuning.activations import cache_activations
 from bertkit.finetuning.data import FinetuningData
 from bertkit.finetuning.distillation import add_teacher
@@ -96,8 +96,10 @@ def _train(
     for step in fit(state, data.train, plan):
         effort.step_seconds += step.seconds
         effort.examples += step.examples
+        effort.skipped += step.skipped
         progress.advance(step.step, loss=step.loss, **{"examples/s": step.examples / step.seconds})
-        folder.log({"kind": "train", "seed": seed, "step": step.step, "lr": step.lr, **step.losses})
+        figures = {"lr": step.lr, **step.losses, "skipped": step.skipped}
+        folder.log({"kind": "train", "seed": seed, "step": step.step, **figures})
         if step.step % per_epoch == 0:
             found = _score_dev(data, predictor, progress)
             folder.log({"kind": "dev", "seed": seed, "step": step.step, **found.scores})
@@ -111,6 +113,11 @@ def _train(
         if unfinished.is_due and step.step < steps:
             unfinished.try_to_save(state, selection, effort, progress)
     progress.finish()
+    if effort.skipped:
+        progress.say(
+            f"seed {seed}: {effort.skipped:,} of {count_of(steps, 'step')} changed no weight: their loss or gradient "
+            "was not finite. A lower --lr may help."
+        )
     return selection, effort
 
 

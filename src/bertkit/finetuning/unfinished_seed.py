@@ -29,11 +29,12 @@ _BEST = "best"
 
 @dataclass(slots=True)
 class Effort:
-    """What a restart has taken so far: seconds in all, seconds of its steps, and their examples."""
+    """What a restart has taken so far: seconds in all, seconds of its steps, their examples, and skipped steps."""
 
     seconds: float = 0.0
     step_seconds: float = 0.0
     examples: int = 0
+    skipped: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

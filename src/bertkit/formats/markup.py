@@ -27,8 +27,9 @@ _NOT_TEXT = [
     *("button", "select", "textarea"),
 ]
 _BLOCKS = (
-    "address, article, aside, blockquote, br, dd, details, div, dl, dt, fieldset, figcaption, figure, h1, h2, h3, h4,"
-    " h5, h6, header, hr, li, main, ol, p, section, summary, td, th, ul"
+    "address, article, aside, blockquote, br, caption, center, dd, details, div, dl, dt, fieldset, figcaption, figure,"
+    " footer, form, h1, h2, h3, h4, h5, h6, header, hr, legend, li, main, menu, nav, ol, p, pre, section, summary,"
+    " table, td, th, ul"
 )
 _BREAK = "\0"
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n[\w\"'-]+[ \t]*[:=].*?\n\1[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -46,11 +47,11 @@ def read_html(path: Path, chunks: Iterable[str]) -> Iterator[str]:
 
 
 def _text_without(page: LexborHTMLParser, dropped: list[str]) -> str:
-    page.strip_tags(dropped)
-    for block in page.css(_BLOCKS):
+    for block in page.css(_BLOCKS):  # also those that are dropped: the text goes on after them in another paragraph
         # The parser reads NUL as U+FFFD, so that in the tree only what is inserted here is one.
         block.insert_before(_BREAK)
         block.insert_after(_BREAK)
+    page.strip_tags(dropped)
     return _join(("" if page.body is None else page.body.text()).split(_BREAK))
 
 

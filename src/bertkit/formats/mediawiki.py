@@ -28,7 +28,7 @@ _FILES_AND_CATEGORIES = ("6", "14")
 _FILE = re.compile(r"[^:]+:.+\.(jpe?g|png|svg|gif|tiff?|webp|og[gv]|pdf|webm)", re.IGNORECASE)
 """A file by its suffix: dumps name one prefix, such as Datei, and old pages have others, such as Bild."""
 
-_LANGUAGE_LINK = re.compile(r"[a-z]{2,3}(-[a-z]+)*:")
+_LANGUAGE_LINK = re.compile(r"[a-z]{2,3}(-[a-z]+)*:\S")
 _MAGIC_WORD = re.compile(r"__[A-Z]+__")
 _BLANK_LINES = re.compile(r"\s*\n\s*\n\s*")
 
@@ -133,7 +133,7 @@ def _texts(nodes: Any, code: Any, dropped_prefixes: set[str]) -> Iterator[str]:
             yield "\n\n"
         elif isinstance(node, nodes.Wikilink):
             title = str(node.title).strip()
-            if _is_dropped(title, dropped_prefixes):
+            if _is_dropped(title, dropped_prefixes) or (node.text is None and _LANGUAGE_LINK.match(title)):
                 continue
             if node.text is not None:
                 yield from _texts(nodes, node.text, dropped_prefixes)
@@ -149,10 +149,8 @@ def _texts(nodes: Any, code: Any, dropped_prefixes: set[str]) -> Iterator[str]:
 
 
 def _is_dropped(title: str, dropped_prefixes: set[str]) -> bool:
-    """Whether a link is a picture, a category, or a link to another language, which has no text in the page."""
-    if title.partition(":")[0].lower() in dropped_prefixes:
-        return True
-    return bool(_FILE.fullmatch(title) or _LANGUAGE_LINK.match(title))
+    """Whether a link is a picture or a category."""
+    return title.partition(":")[0].lower() in dropped_prefixes or bool(_FILE.fullmatch(title))
 
 
 def _texts_of_tag(nodes: Any, tag: Any, dropped_prefixes: set[str]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,14 +63,22 @@ def load_whole_model(folder: ModelFolder) -> Model:
     return folder.load_model(lambda encoder: _pretraining_heads(folder, encoder), only_present=True)
 
 
-def convert(folder: ModelFolder, output: Path, *, origin: str | None = None, model: Model | None = None) -> Conversion:
+def convert(
+    folder: ModelFolder,
+    output: Path,
+    *,
+    origin: str | None = None,
+    model: Model | None = None,
+    add: Callable[[Path], None] | None = None,
+) -> Conversion:
     """Write the whole model into the model folder ``output``, completely or not at all.
 
     A folder of sentence-transformers remains one. ``origin`` is recorded in place of the path of ``folder``. ``model``
-    is the whole model, where it is loaded already. Raises a usage error for an encoder that no other library has.
+    is the whole model, where it is loaded already, and ``add`` writes more files into the folder. Raises a usage error
+    for an encoder that no other library has.
     """
     _require_huggingface_architecture(folder)
-    return _save(folder, model or load_whole_model(folder), output, folder.embedding, origin)
+    return _save(folder, model or load_whole_model(folder), output, folder.embedding, origin, add=add)
 
 
 def convert_to_sentence_transformers(folder: ModelFolder, output: Path) -> Conversion:
@@ -105,10 +113,11 @@ def _save(
     origin: str | None = None,
     *,
     heads: bool = True,
+    add: Callable[[Path], None] | None = None,
 ) -> Conversion:
     """Write the ``whole`` model, or its encoder alone without ``heads``."""
     model = whole if heads else Model(whole.encoder, {})
-    save_model(output, model, folder.tokenizer, metadata=_describe(folder, origin), embedding=embedding)
+    save_model(output, model, folder.tokenizer, metadata=_describe(folder, origin), embedding=embedding, add=add)
     dropped = [name for name, head in whole.objectives.items() if not heads and [*head.parameters()]]
     notes = [f"left out: the heads for {', '.join(dropped)}, which vectors do not need"] if dropped else []
     task = task_of_folder(folder)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from bertkit.errors import usage_error
 from bertkit.formats.compression import suffix_of
-from bertkit.formats.tables import Format, Table, require_text
+from bertkit.formats.table_formats import Format
+from bertkit.formats.tables import Table, require_text
 from bertkit.task_files.columns import guess_texts, looks_like_name
 
 

@@ -52,7 +52,7 @@ def _permission() -> int:
     """Of the system to use AMX: 1 if it is given, 0 if it is refused, -1 if the compiled file has no code for AMX."""
     if not has_amx():
         return 0
-    granted = torch.zeros(1, dtype=torch.int32)
+    granted = torch.zeros(1, dtype=torch.int32, device="cpu")
     call("request_amx", granted)
     return int(granted)
 
@@ -76,7 +76,7 @@ def pack(matrix: Float[Tensor, "K N"]) -> Packed:
     """``matrix``, in float32 or bfloat16, for ``multiply``; a transposed view needs no copy."""
     depth, columns = matrix.shape
     numbers, is_float32, rows_are_summed, stride = _describe(matrix.T)
-    tiles = torch.empty(round_up_to_tiles(depth) * round_up_to_tiles(columns) * 2, dtype=torch.uint8)
+    tiles = torch.empty(round_up_to_tiles(depth) * round_up_to_tiles(columns) * 2, dtype=torch.uint8, device="cpu")
     call_on_amx("pack", numbers, is_float32, rows_are_summed, stride, columns, depth, tiles)
     return Packed(tiles, depth, columns)
 
@@ -125,7 +125,7 @@ def multiply(
 
 def new_product(rows: int, columns: int, dtype: torch.dtype = torch.bfloat16) -> Float[Tensor, "{rows} {columns}"]:
     """Memory for a product. Its rows begin with a line of the cache: whole lines are written much faster."""
-    product = torch.empty(rows, round_up_to_tiles(columns), dtype=dtype)
+    product = torch.empty(rows, round_up_to_tiles(columns), dtype=dtype, device="cpu")
     return product if product.shape[1] == columns else product[:, :columns]
 
 

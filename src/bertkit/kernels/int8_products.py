@@ -73,8 +73,9 @@ def multiply(
 @cache
 def pairs_saturate() -> bool:
     """Whether the processor adds the products of two neighbouring inputs in 16 bits, as x86 does without VNNI."""
-    ones, zeros = torch.ones(64, dtype=torch.float32), torch.zeros(64, dtype=torch.float32)
-    weight = pack(torch.full((1, 64), 127, dtype=torch.int8))
+    ones = torch.ones(64, dtype=torch.float32, device="cpu")
+    zeros = torch.zeros_like(ones)
+    weight = pack(torch.full((1, 64), 127, dtype=torch.int8, device="cpu"))
     product = multiply(255 * ones[None], weight, ones[:1], zeros[:1], factor=ones, shift=zeros)
     return float(product) != 64 * 255 * 127
 

@@ -30,9 +30,9 @@ def sum_of_squares(tensors: Sequence[Tensor]) -> Float[Tensor, ""]:
     """Of all numbers of ``tensors``, in float64."""
     lists = [each.contiguous() for each in tensors]
     counts = [each.numel() for each in lists]
-    sums = torch.empty(sum(-(-count // _BLOCK) for count in counts), dtype=torch.float64)
-    addresses = torch.tensor([each.data_ptr() for each in lists], dtype=torch.int64)
-    call("sum_squares", addresses, torch.tensor(counts, dtype=torch.int64), len(lists), sums)
+    sums = torch.empty(sum(-(-count // _BLOCK) for count in counts), dtype=torch.float64, device="cpu")
+    addresses = torch.tensor([each.data_ptr() for each in lists], dtype=torch.int64, device="cpu")
+    call("sum_squares", addresses, torch.tensor(counts, dtype=torch.int64, device="cpu"), len(lists), sums)
     return sums.sum()
 
 

@@ -16,7 +16,9 @@ from bertkit.metrics.classification import ClassScore
 Scheme = Literal["iob1", "iob2", "bioes", "bilou"]
 SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
 
-_OUTSIDE = "O"
+OUTSIDE = "O"
+"""The tag of a word outside every entity."""
+
 NO_TYPE = "entity"
 """The name, in scores, of the entities of bare tags."""
 
@@ -36,13 +38,13 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
     """The entities of a sentence, by ``conlleval``'s ``startOfChunk`` and ``endOfChunk``."""
     found = []
     start = 0
-    previous, previous_type = _OUTSIDE, ""
-    for place, tag in enumerate([*tags, _OUTSIDE]):
+    previous, previous_type = OUTSIDE, ""
+    for place, tag in enumerate([*tags, OUTSIDE]):
         letter, type = _split(tag)
         changed = type != previous_type
-        if previous != _OUTSIDE and (changed or letter in "BSO" or previous in "ES"):
+        if previous != OUTSIDE and (changed or letter in "BSO" or previous in "ES"):
             found.append(Entity(previous_type, start, place))
-        if letter != _OUTSIDE and (changed or letter in "BS" or previous in "ESO"):
+        if letter != OUTSIDE and (changed or letter in "BS" or previous in "ESO"):
             start = place
         previous, previous_type = letter, type
     return found
@@ -57,7 +59,7 @@ def _split(tag: str) -> tuple[str, str]:
 
 def spell_entities(entities: Iterable[Entity], length: int, scheme: Scheme = "iob2") -> list[str]:
     """The tags of a sentence of ``length`` words with these entities, which must not overlap."""
-    tags = [_OUTSIDE] * length
+    tags = [OUTSIDE] * length
     previous_end, previous_type = 0, ""
     for type, start, end in sorted(entities, key=lambda entity: entity.start):
         letters = ["I"] * (end - start)

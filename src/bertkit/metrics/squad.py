@@ -72,9 +72,7 @@ def _units(text: str, rules: Rules) -> list[str]:
     return list(text.replace(" ", "")) if rules == "korquad" else text.split()
 
 
-def score_all(
-    gold: Mapping[str, Sequence[str]], predictions: Mapping[str, str], rules: Rules = "v1"
-) -> dict[str, float]:
+def score_all(gold: Mapping[str, Sequence[str]], predictions: Mapping[str, str], rules: Rules) -> dict[str, float]:
     """``exact_match`` and ``f1`` over all questions of ``gold`` (id -> answers), for ``v1`` and ``korquad``."""
     scores = [score_answer(predictions[id], answers, rules) for id, answers in gold.items() if id in predictions]
     return {

@@ -21,7 +21,8 @@ MIXTURES: Mapping[str, tuple[slice, str]] = {
 }
 """Name -> (which of [embeddings, block 1, ..., last block], how they are combined).
 
-``sum-all`` is the row "Weighted Sum All 12 Layers" of Table 7: the blocks without the embeddings.
+Only ``embeddings`` reads the embeddings: of a network with fewer than four blocks the last four are all of them.
+``sum-all`` is the row "Weighted Sum All 12 Layers" of Table 7.
 """
 
 
@@ -30,14 +31,15 @@ class LayerMixture(nn.Module):
 
     def __init__(self, name: str, num_layers: int, hidden_size: int) -> None:
         super().__init__()
-        self.selected, how = MIXTURES[name]
-        count = len(range(num_layers + 1)[self.selected])
+        layers, how = MIXTURES[name]
+        self.selected = [layer for layer in range(num_layers + 1)[layers] if layer or name == "embeddings"]
+        count = len(self.selected)
         self.weights = nn.Parameter(torch.zeros(count)) if how == "sum" else None  # the softmax of zeros is uniform
         self.width = hidden_size if how == "sum" else count * hidden_size
 
     def forward(self, layers: Sequence[Float[Tensor, "*any H"]]) -> Float[Tensor, "*any W"]:
         """``layers`` are the embeddings, then the output of every block."""
-        states = list(layers)[self.selected]
+        states = [layers[layer] for layer in self.selected]
         if self.weights is None:
             return torch.cat(states, dim=-1)
         return torch.stack(states, dim=-1) @ self.weights.softmax(0)

@@ -46,6 +46,9 @@ def spell_option(name: str) -> str:
 
 
 def _spell(option: Option, value: object) -> Iterator[str]:
+    if value is False:
+        yield f"{spell_option(option.name)}=false"
+        return
     if not option.positional:
         yield spell_option(option.name)
     if isinstance(value, Mapping):

@@ -26,7 +26,7 @@ class LabelledDataOptions(InferenceJobOptions):
     encoding: str | None = None
     """Encoding of the table DATA, such as cp1252. [default: UTF-8]"""
     split: str = "dev"
-    """Which of the task's files, such as dev or test."""
+    """Which of the task's files, such as dev or test; for a file DATA, what it is called in the report."""
 
 
 @dataclass(frozen=True, kw_only=True)

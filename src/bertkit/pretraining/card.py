@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from bertkit.contracts import PretrainingObjective
@@ -41,7 +41,9 @@ def write_pretraining_card(
     encoder = run.encoder
     shape = {what: getattr(encoder, field) for field, what in _SHAPE.items() if hasattr(encoder, field)}
     # The card lists the settings that are not defaults; without this a causal BERT would be its own default.
-    default_encoder = replace(encoder, causal=False) if hasattr(encoder, "causal") else encoder
+    default_encoder = (
+        replace(encoder, causal=False) if any(each.name == "causal" for each in fields(encoder)) else encoder
+    )
     card = Card(
         title=f"{spec_of_config(encoder).title} {'/'.join(map(str, shape.values()))}",
         about=f"{', '.join(f'{number} {what}' for what, number in shape.items())}, pre-trained for "

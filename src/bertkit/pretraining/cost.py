@@ -25,9 +25,11 @@ class PretrainingCost(NamedTuple):
 
 
 def read_cost(run: Path, *, until: int | None = None) -> PretrainingCost:
-    """The cost of the run in folder ``run``, or of its steps ``until`` one, with the same share of time and energy.
+    """The cost of the run in folder ``run``, or of its steps up to ``until``.
 
-    Only every ``log_every``-th step is logged: a logged step counts for all steps since the one logged before it.
+    Time and energy of a part of the steps are shared out by their operations, or by their number for an encoder that
+    does not count operations. Only every ``log_every``-th step is logged: a logged step counts for all steps since the
+    one logged before it.
     """
     folder = RunFolder(run)
     steps = [record for record in read_metrics(folder.metrics) if record["kind"] == "train"]
@@ -38,7 +40,7 @@ def read_cost(run: Path, *, until: int | None = None) -> PretrainingCost:
         of_step = record.get("flops") or record["flops_per_second"] * record["tokens"] / record["tokens_per_second"]
         of_all += of_step * (end - begin)
         flop += of_step * (end - begin if until is None else max(0, min(end, until) - begin))
-    share = flop / of_all
+    share = flop / of_all if of_all else min(1.0, (ends[-1] if until is None else until) / ends[-1])
     record = read_run(run)
     joules = record.get("joules")
     return PretrainingCost(

@@ -40,6 +40,8 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
             mfu = step.flops / step.seconds / (peak * group.size) if peak and step.flops else None
             done, is_last = job.done, job.done >= total
             progress.advance(min(int(done), round(total)), **_figures(step, mfu))
+            if step.skipped:
+                progress.say(f"step {step.step:,} changed no weight: its loss or gradient was not finite")
             if step.step % run.log_every == 0 or is_last:
                 clock = {"elapsed": done} if run.is_timed else {}
                 energy = {} if (joules := job.meter.joules) is None else {"joules": round(joules)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.encoder_types.building import without_weights
@@ -71,7 +71,7 @@ def check_memory(run: PretrainRun) -> None:
 
 
 def _with_layers(run: PretrainRun, layers: int) -> PretrainRun:
-    if not hasattr(run.encoder, "num_layers"):
+    if all(each.name != "num_layers" for each in fields(run.encoder)):
         return run
     return replace(run, encoder=replace(run.encoder, num_layers=layers))
 

@@ -53,22 +53,17 @@ def split_documents(documents: Iterable[Document]) -> DocumentSplit:
     """
     documents = list(documents)
     classes = _choose_classes(documents)
-    if len(classes) < 2:
-        raise BertkitError(
-            "the installed packages have too little documentation for a classification task. "
-            "Install more packages with docstrings, such as numpy and torch."
-        )
     unlabelled: list[Document] = []
     heldout: list[Document] = []
     for document in documents:
         (heldout if document.package in classes and is_heldout(document.module) else unlabelled).append(document)
-    return DocumentSplit(
-        classes=classes,
-        unlabelled=unlabelled,
-        heldout=heldout,
-        train=_label(unlabelled, classes),
-        dev=_label(heldout, classes),
-    )
+    train, dev = _label(unlabelled, classes), _label(heldout, classes)
+    if len(classes) < 2 or not train or not dev:
+        raise BertkitError(
+            "the installed packages have too little documentation for a classification task. "
+            "Install more packages with docstrings, such as numpy and torch."
+        )
+    return DocumentSplit(classes=classes, unlabelled=unlabelled, heldout=heldout, train=train, dev=dev)
 
 
 def _choose_classes(documents: Sequence[Document]) -> tuple[str, ...]:

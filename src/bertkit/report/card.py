@@ -67,9 +67,11 @@ def write_card(card: Card) -> str:
 
 
 def without_folders(word: str) -> str:
-    """Replace an absolute path, which describes the machine and not the model, by its last part."""
-    option, equals, value = word.rpartition("=")
-    return f"{option}{equals}{Path(value).name}" if Path(value).is_absolute() else word
+    """Replace an absolute path, which describes the machine and not the model, by its last part.
+
+    It may be between equals signs, as in ``--mix=/home/me/books=0.25``.
+    """
+    return "=".join(Path(part).name if Path(part).is_absolute() else part for part in word.split("="))
 
 
 def _header(card: Card) -> str:

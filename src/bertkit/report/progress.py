@@ -176,8 +176,10 @@ class _Bar(_View):
         super().__init__()
         # The bar gets the width that the texts leave.
         bar = BarColumn(bar_width=None, table_column=Column(ratio=1, min_width=_NARROWEST_BAR))
-        columns = (TextColumn("{task.description}"), bar, TextColumn("{task.fields[figures]}"))
-        console = Console(file=self.stream, highlight=False, markup=False)
+        texts = (TextColumn(field, markup=False) for field in ("{task.description}", "{task.fields[figures]}"))
+        name, figures = texts
+        columns = (name, bar, figures)
+        console = Console(file=self.stream, highlight=False, markup=False, emoji=False)
         self._bar = RichProgress(*columns, console=console, transient=True, expand=True)
         self._task: TaskID | None = None
 
@@ -247,7 +249,7 @@ class Progress:
         The previous job ends.
         """
         self.finish()
-        self._job = _Job(job, total, unit, begin=time.monotonic())
+        self._job = _Job(printable(job), total, unit, begin=time.monotonic())
 
     def advance(self, done: int, **figures: float) -> None:
         """Report the number of units done so far, and current figures such as ``loss``."""

@@ -49,7 +49,14 @@ def label_folders(folder: Path) -> list[Path]:
 def _folders_with_text(folder: Path) -> list[Path]:
     with os.scandir(folder) as entries:  # tells folders from files without asking for each of 25,000 reviews
         named = [Path(each) for each in entries if each.is_dir() and each.name != "unsup" and each.name[0] != "."]
-    return sorted(each for each in named if any(map(is_text, each.iterdir())))
+    return sorted(filter(_has_text, named))
+
+
+def _has_text(folder: Path) -> bool:
+    try:
+        return any(map(is_text, folder.iterdir()))
+    except OSError:  # lost+found, which a disk has and nobody may read
+        return False
 
 
 def is_text(path: Path) -> bool:

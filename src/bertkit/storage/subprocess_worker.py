@@ -66,7 +66,7 @@ class SubprocessWorker(Generic[Argument, Result]):
         """The result of the function; raises WorkerDiedError if the process ends before it."""
         try:
             if self._unsent is not None:
-                pickle.dump(sys.path, self._input)
+                pickle.dump((sys.path, sys.argv), self._input)
                 pickle.dump(self._unsent, self._input)
                 self._unsent = None
             pickle.dump(argument, self._input)
@@ -99,12 +99,12 @@ class SubprocessWorker(Generic[Argument, Result]):
 
 
 def _serve() -> None:
-    """The child: read ``sys.path``, the function and its arguments until the parent closes the pipe, or dies."""
+    """The child: read ``sys.path``, ``sys.argv``, the function and its arguments until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     arguments, results = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:
-        sys.path[:] = pickle.load(arguments)
+        sys.path[:], sys.argv[:] = pickle.load(arguments)  # the record of a run has the command
         function = pickle.load(arguments)
         while True:
             # With an older protocol a copy of every array would stay in memory until the end of the dump.

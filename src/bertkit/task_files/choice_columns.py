@@ -30,7 +30,7 @@ _PASSAGES = ("context", "premise", "passage", "article", "paragraph", "story", "
 
 _QUESTIONS = ("question",)
 _STEMS = ("stem", "sent2")
-_LABELS = ("label", "answer", "gold", "correct", "target", "answerkey")
+LABELS = ("label", "answer", "gold", "correct", "target", "answerkey")
 
 
 class ChoiceCells(NamedTuple):
@@ -70,7 +70,7 @@ def find_columns(
 ) -> Columns:
     """The other columns, found by their names; a given ``prompt`` or ``label`` is used as it is."""
     table.require(*filter(None, (prompt, label)))
-    answer = label or first_named(_LABELS, [name for name in table.columns if name not in choices])
+    answer = label or first_named(LABELS, [name for name in table.columns if name not in choices])
     if answer is None:
         raise usage_error(f"{table.path} has choices and no column called label. Name it: --label COLUMN.")
     return replace(find_texts(table, choices, prompt=prompt), label=answer)

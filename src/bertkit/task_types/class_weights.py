@@ -14,8 +14,11 @@ from bertkit.formats.cells import spell_cell, to_json
 class Weightable(Protocol):
     """A task whose classes can be weighted in the loss."""
 
-    def weighted(self, weights: str | Mapping[Any, float]) -> Self:
-        """The same task with weights of its classes: ``balanced``, such as ``positive=2,negative=0.5``, or by name."""
+    def weighted(self, weights: str | Mapping[Any, float], *, limit: int | None = None) -> Self:
+        """The same task with weights of its classes: ``balanced``, such as ``positive=2,negative=0.5``, or by name.
+
+        Balanced are the first ``limit`` examples of train, those that are trained on.
+        """
 
 
 def parse_weights(given: str | Mapping[Any, float]) -> dict[str, float]:

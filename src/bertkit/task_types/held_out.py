@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import math
+from array import array
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from textwrap import shorten
 from typing import Protocol, TypeVar, runtime_checkable
+
+import numpy as np
 
 from bertkit.contracts import Example
 from bertkit.errors import count_of, list_names, verb_of
@@ -80,6 +83,21 @@ def hold_out(
     return kept, held
 
 
+def hold_out_rows(examples: Sequence[L], share: float) -> tuple[list[L], list[L]]:
+    """The same for the rows of a table: those with one first text stay together, such as the pairs of a premise.
+
+    Where that would hold out nothing, or more than twice the share, only rows that are equal stay together.
+    """
+    kept, held = hold_out(examples, share, key=_first_key)
+    if 0 < len(held) <= math.ceil(_MOST_SHARES * share * len(examples)):
+        return kept, held
+    return hold_out(examples, share)
+
+
+def _first_key(example: Labelled) -> str:
+    return hash_texts(example.first, "")
+
+
 def _class_of(label: object) -> str:
     first = next(iter(label), "") if isinstance(label, tuple) else label
     return first if isinstance(first, str) else ""
@@ -108,11 +126,16 @@ def _smallest_of_other_classes(
     return sorted((min(keys, key=size) for keys in others), key=size)
 
 
-def describe_held_out(train: Sequence[object], held: Sequence[object], *, share: str = "") -> str:
+def describe_held_out(kept: Sequence[Labelled], held: Sequence[Labelled], *, share: str = "") -> str:
     """How many of the examples in the training file are held out, and how they were chosen."""
+    total = len(kept) + len(held)
+    together = "equal texts"
+    if any(example.second is not None for example in held):
+        apart = {_first_key(example) for example in kept}.isdisjoint(map(_first_key, held))
+        together = "rows with the same first text" if apart else "equal rows"
     return (
-        f"no dev file: {len(held):,} of {len(train):,} examples are held out as dev "
-        f"({len(held) / len(train):.0%}{share}, chosen by the hash of the text; equal texts stay together)"
+        f"no dev file: {len(held):,} of {total:,} examples are held out as dev "
+        f"({len(held) / total:.0%}{share}, chosen by the hash of the text; {together} stay together)"
     )
 
 
@@ -120,6 +143,26 @@ def describe_unlabelled(split: str, count: int) -> list[str]:
     """A sentence if some rows of a split have no label."""
     left_out = f"{verb_of(count, 'has', 'have')} no label and {verb_of(count, 'is', 'are')} left out"
     return [f"{count_of(count, 'row')} of {split} {left_out}"] if count else []
+
+
+class IdCount:
+    """Counts ids of new input, and finds those that occur more than once, with 8 bytes for each."""
+
+    def __init__(self) -> None:
+        self._hashes = array("q")
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def add(self, id: str) -> None:
+        """Count one."""
+        self._hashes.append(hash(id))
+
+    def describe(self, name: str, ids: Iterable[str]) -> list[str]:
+        """A sentence if an id occurs more than once in the file ``name``; ``ids`` reads it again."""
+        hashes, counts = np.unique(np.frombuffer(self._hashes, np.int64), return_counts=True)
+        repeated = set(hashes[counts > 1].tolist())
+        return _describe_repeated(name, (id for id in ids if hash(id) in repeated), len(repeated)) if repeated else []
 
 
 def describe_repeated_ids(split: str, rows: Iterable[tuple[str, object]]) -> list[str]:
@@ -132,9 +175,12 @@ def describe_repeated_ids(split: str, rows: Iterable[tuple[str, object]]) -> lis
         return []
     differing = sum(len(set(found) - {None}) > 1 for found in repeated.values())
     contradicting = f", {differing:,} of them with different labels" if differing else ""
-    first = f'(the first is "{next(iter(repeated))}")'
-    occur = f"{count_of(len(repeated), 'id')} of {split} {verb_of(len(repeated), 'occurs', 'occur')}"
-    return [f"{occur} more than once {first}{contradicting}; every row counts"]
+    return _describe_repeated(split, iter(repeated), len(repeated), contradicting)
+
+
+def _describe_repeated(name: str, repeated: Iterator[str], count: int, contradicting: str = "") -> list[str]:
+    occur = f"{count_of(count, 'id')} of {name} {verb_of(count, 'occurs', 'occur')}"
+    return [f'{occur} more than once (the first is "{next(repeated)}"){contradicting}; every row counts']
 
 
 def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list[str]:

@@ -77,11 +77,11 @@ class MultiLabelTask(TextTask):
         """The labels in one cell, as the files of the task have them."""
         return AnswerColumns(columns=("id", "label"), join=partial(write_labels, separator=self.separator))
 
-    def weighted(self, weights: str | Mapping[Any, float]) -> Self:
+    def weighted(self, weights: str | Mapping[Any, float], *, limit: int | None = None) -> Self:
         """The same task with weights of its labels: ``balanced``, or such as ``urgent=2,spam=0.5``."""
         if weights != "balanced":
             return replace(self, class_weights=parse_weights(weights))
-        gold = [_labels(example.label) for example in self.examples("train")]
+        gold = [_labels(example.label) for example in self.examples("train")[:limit]]
         return replace(self, class_weights=balance_labels(self.labels, gold))
 
     def read_label(self, cell: str, where: str) -> tuple[str, ...]:

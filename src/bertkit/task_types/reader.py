@@ -12,13 +12,14 @@ from bertkit.contracts import E
 from bertkit.formats.tables import Table
 from bertkit.task_files.files import Columns, TaskFiles
 from bertkit.task_types.held_out import (
+    IdCount,
     L,
     describe_held_out,
     describe_missing_classes,
     describe_overlap,
     describe_repeated_ids,
     describe_unlabelled,
-    hold_out,
+    hold_out_rows,
 )
 
 
@@ -85,14 +86,12 @@ class Reader(ABC, Generic[E]):
         splits = [split for split in self.files.splits if split.startswith("dev_")]
         return [split for split in splits if not self.files.missing(self.name, split)]
 
-    def extra_dev(self, limit: int | None) -> dict[str, list[E]]:
-        """The labelled examples of each of these splits, the first ``limit`` of them."""
-        return {split: self.labelled(split)[:limit] for split in self.extra_dev_splits()}
-
     def inspect_input(self, path: Path) -> tuple[int, list[str]]:
         """The number of examples in new input, and what a user should know about it, one sentence each."""
-        ids = [example.id for example in self.read(path)]
-        return len(ids), describe_repeated_ids(path.name, ((id, None) for id in ids))
+        ids = IdCount()
+        for example in self.read(path):
+            ids.add(example.id)
+        return len(ids), ids.describe(path.name, (example.id for example in self.read(path)))
 
     def describe_rows(self, split: str, labelled: Sequence[E]) -> list[str]:
         """What else is unusual about the labelled examples of a split."""
@@ -115,7 +114,7 @@ class RowReader(Reader[L], Generic[L]):
 
     def split_train(self) -> tuple[list[L], list[L]]:
         """(train, dev): the share of every class that is held out is chosen by the hash of the texts."""
-        return hold_out(self.labelled("train"), self.heldout)
+        return hold_out_rows(self.labelled("train"), self.heldout)
 
     def notes(self) -> list[str]:
         """Rows that are left out, repeated ids, texts that train and dev share, and what is held out."""
@@ -124,8 +123,8 @@ class RowReader(Reader[L], Generic[L]):
         dev = self._labelled_with_notes("dev", notes) if "dev" in self.files.splits else []
         held: list[L] = []
         if self.heldout:
-            held = hold_out(train, self.heldout)[1]
+            kept, held = hold_out_rows(train, self.heldout)
             has_classes = any(isinstance(example.label, str | tuple) for example in train)
             share = ", class by class" if has_classes else ""
-            notes.append(describe_held_out(train, held, share=share))
+            notes.append(describe_held_out(kept, held, share=share))
         return [*notes, *describe_overlap(train, dev), *describe_missing_classes(train, held or dev)]

@@ -29,6 +29,14 @@ from bertkit.task_types.text_task import (
     predictions_of,
 )
 
+
+def as_label(number: float | None) -> float:
+    """A number to learn as a label: -100, which would count as no label, becomes the number next to it."""
+    if number is None:
+        return float(IGNORE)
+    return _NEAREST_TO_IGNORE if np.float32(number) == IGNORE else number
+
+
 _NEAREST_TO_IGNORE = float(np.nextafter(np.float32(IGNORE), np.float32(0)))
 """What a number is trained as that is -100 in float32, as labels are, and would otherwise count as no label."""
 
@@ -99,10 +107,8 @@ class RegressionTask(TextTask):
     def encode_label(self, label: TextLabel | None) -> dict[str, Label]:
         """The number on the scale that the model learns."""
         assert label is None or isinstance(label, int | float)
-        if label is None:
-            return {Regression.label: float(IGNORE)}
-        scaled = (float(label) - self.numbers.origin) / self.numbers.unit
-        return {Regression.label: _NEAREST_TO_IGNORE if np.float32(scaled) == IGNORE else scaled}
+        scaled = None if label is None else (float(label) - self.numbers.origin) / self.numbers.unit
+        return {Regression.label: as_label(scaled)}
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """An untrained regressor."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from bertkit.batch import IGNORE, Feature, Label
+from bertkit.batch import Feature, Label
 from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
 from bertkit.data.features import assemble, stack
 from bertkit.errors import usage_error
@@ -21,7 +21,7 @@ from bertkit.task_files.columns import label_by_name
 from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, check_pooling, refuse_unlabelled
 from bertkit.task_types.baselines import predict_cosines
 from bertkit.task_types.example_reports import ExampleReport
-from bertkit.task_types.regression import Numbers, RegressionTask, read_number
+from bertkit.task_types.regression import Numbers, RegressionTask, as_label, read_number
 from bertkit.task_types.text_reader import TextExample, TextLabel, TextReader
 from bertkit.task_types.text_task import Prediction, as_numbers, count_truncated, prediction_record, predictions_of
 
@@ -90,17 +90,25 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
         return task
 
     def examples(self, split: str) -> list[TextExample]:
-        """The examples of a split; a dev set of pairs that all belong together gets as many negatives."""
+        """The examples of a split; a dev set of pairs that all belong together gets as many negatives.
+
+        A usage error if pairs to train on have scores, as those of a low score would count as pairs that belong
+        together.
+        """
         found = self.reader.examples(split)
-        positive = self.training == "pairs" and split != "train" and all(each.label == 1.0 for each in found)
-        return add_negatives(found) if positive else found
+        together = self.training == "pairs" and all(each.label == 1.0 for each in found)
+        if self.training == "pairs" and split == "train" and not together:
+            raise usage_error(
+                "task.training is pairs, for which all pairs belong together, and those to train on have a score each. "
+                "Leave task.training out, or train on a table without that column."
+            )
+        return add_negatives(found) if together and split != "train" else found
 
     def encode(self, example: TextExample, tokenizer: Tokenizer) -> list[Feature]:
         """One feature with a row of at most ``max_length`` tokens for each text."""
         if example.second is None:
             raise usage_error(f"an example of {self.name} is two texts; example {example.id} has one.")
-        scaled = self._scale(example.label)
-        label: Label = float(IGNORE) if scaled is None else scaled
+        label: Label = as_label(self._scale(example.label))
         rows = [assemble(tokenizer, text, max_length=self.max_length) for text in (example.first, example.second)]
         return [stack(rows, labels={ContrastiveSimilarity.label: label})]
 
@@ -158,15 +166,16 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
 
 
 def add_negatives(pairs: Sequence[TextExample]) -> list[TextExample]:
-    """Pairs that belong together, and each first text with the next second text that is not one of its own, as 0."""
+    """Each pair, and after it its first text with the next second text that is not one of its own, as 0."""
     together = {(pair.first, pair.second) for pair in pairs}
-    negatives = []
+    found = []
     for place, pair in enumerate(pairs):
+        found.append(pair)
         following = (pairs[(place + step) % len(pairs)].second for step in range(1, min(len(pairs), _FARTHEST)))
         other = next((second for second in following if (pair.first, second) not in together), None)
         if other is not None:
-            negatives.append(replace(pair, id=f"{pair.id}-other", second=other, label=0.0))
-    return [*pairs, *negatives]
+            found.append(replace(pair, id=f"{pair.id}-other", second=other, label=0.0))
+    return found
 
 
 def as_similarity(task: FileTask) -> SimilarityTask:

@@ -15,7 +15,7 @@ from bertkit.encoder_types.words import WordEncoder
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.metrics.bootstrap import Statistic, resample_entities
 from bertkit.metrics.classification import ClassScore
-from bertkit.metrics.entities import find_entities, score_entities
+from bertkit.metrics.entities import OUTSIDE, find_entities, score_entities
 from bertkit.nn.mixture import MIXTURES, LayerMixture
 from bertkit.objectives.crf_tagging import CrfTagging
 from bertkit.objectives.feature_tagging import FeatureTagging
@@ -28,8 +28,6 @@ from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.probabilities import softmax
 from bertkit.task_types.tag_encoder import TagEncoder
 from bertkit.task_types.tag_reader import TagExample, TagReader
-
-_OUTSIDE = "O"
 
 
 class NamedEntity(NamedTuple):
@@ -133,6 +131,8 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
             return {"tags": TokenClassification(encoder.hidden_size, len(self.labels))}
         if isinstance(encoder, WordEncoder):
             raise usage_error(f"{type(encoder).__name__} has no layers of one width: leave out task.features.")
+        if self.features == "second-to-last" and encoder.num_layers < 2:
+            raise usage_error("the model has one layer, and task.features is second-to-last: use last.")
         mixture = LayerMixture(self.features, encoder.num_layers, encoder.hidden_size)
         return {"tags": FeatureTagging(mixture, len(self.labels))}
 
@@ -141,7 +141,7 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
     ) -> TagPrediction:
         """The most probable tag of each word; a word without a token is O."""
         numbers = {place: number for number, place in enumerate(example.places)}
-        tags, probabilities = [_OUTSIDE] * len(example.words), [1.0] * len(example.words)
+        tags, probabilities = [OUTSIDE] * len(example.words), [1.0] * len(example.words)
         num_predicted = 0
         for feature, output in zip(features, outputs, strict=True):
             assert feature.offsets is not None

@@ -64,11 +64,11 @@ class TextClassificationTask(TextTask):
             raise usage_error(f"f1 is a score of two classes, and {self.name} has {len(self.labels)}: choose macro_f1.")
         check_weights(self.name, self.labels, self.class_weights)
 
-    def weighted(self, weights: str | Mapping[Any, float]) -> Self:
+    def weighted(self, weights: str | Mapping[Any, float], *, limit: int | None = None) -> Self:
         """The same task with weights of its classes: ``balanced``, or such as ``positive=2,negative=0.5``."""
         if weights != "balanced":
             return replace(self, class_weights=parse_weights(weights))
-        gold = [str(example.label) for example in self.examples("train")]
+        gold = [str(example.label) for example in self.examples("train")[:limit]]
         return replace(self, class_weights=balance_classes(self.labels, gold))
 
     def read_label(self, cell: str, where: str) -> str:

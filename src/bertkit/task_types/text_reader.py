@@ -9,10 +9,11 @@ from pathlib import Path
 from bertkit.errors import count_of, data_error, verb_of
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_row, open_lines
-from bertkit.formats.tables import Format, Table
+from bertkit.formats.table_formats import Format
+from bertkit.formats.tables import Table
 from bertkit.task_files.columns import guess_columns
 from bertkit.task_files.files import Cells, Columns, read_cells
-from bertkit.task_types.held_out import describe_repeated_ids
+from bertkit.task_types.held_out import IdCount
 from bertkit.task_types.reader import RowReader
 
 TextLabel = str | float | tuple[str, ...]
@@ -55,11 +56,11 @@ class TextReader(RowReader[TextExample]):
 
     def inspect_input(self, path: Path) -> tuple[int, list[str]]:
         """The number of texts in new input, repeated ids, and texts that are empty."""
-        ids, empty = [], 0
+        ids, empty = IdCount(), 0
         for example in self.read(path):
-            ids.append(example.id)
+            ids.add(example.id)
             empty += _lacks_text(example)
-        notes = describe_repeated_ids(path.name, ((id, None) for id in ids))
+        notes = ids.describe(path.name, (example.id for example in self.read(path)))
         if empty:
             rows = f"{count_of(empty, 'row')} of {path.name} {verb_of(empty, 'has', 'have')}"
             notes.append(f"{rows} an empty text; what is predicted for it says nothing")

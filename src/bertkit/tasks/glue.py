@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from bertkit.formats.tables import Format
+from bertkit.formats.table_formats import Format
 from bertkit.task_files.files import Columns, Split, TaskFiles
 from bertkit.task_types.regression import Numbers, RegressionTask
 from bertkit.task_types.text_classification import TextClassificationTask

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from bertkit.batch import IGNORE, Batch, LossTerms
 from bertkit.contracts import BatchSource, ScheduledSource, Stateful
 from bertkit.data.batches import batch_indices, batches_in_epoch, prefetch
-from bertkit.errors import DivergenceError, usage_error
+from bertkit.errors import DivergenceError, count_of, usage_error
 from bertkit.machine.memory import disable_malloc_trim
 from bertkit.machine.precision import Precision, autocast
 from bertkit.model import Model
@@ -182,11 +182,10 @@ def fit(
     of a step follows from ``state.elapsed`` before it, its masking from ``state.elapsed`` when its batch was made:
     without threads that make batches ahead, a step is a function of the state before it, also after a resume.
 
-    All processes of ``group`` call this together, on the same global batches as a single process would use, and
-    report the same losses. A single process draws dropout from torch's generator, whose state is in a checkpoint. Each
-    of several processes seeds it with (seed, step, rank) in every step, so its state need not be saved.
-
-    Raises DivergenceError after 10 steps in a row whose loss or gradient is not finite; such steps change no weight.
+    All processes of ``group`` call this together, on the global batches of a single process, and report the same
+    losses. A single process draws dropout from torch's generator, whose state is in a checkpoint; each of several seeds
+    it with (seed, step, rank) in every step. A step whose loss or gradient is not finite changes no weight; after ten
+    in a row, or if all are such, it raises DivergenceError.
     """
     device = next(state.model.train().parameters()).device
     read = partial(_read_share, state.model, source, plan, group=group, pin=device.type == "cuda", flops=count_flops)
@@ -224,8 +223,10 @@ def fit(
         )
         if plan.total_seconds is not None and state.elapsed >= end:
             state.elapsed = group.all_reduce_max(time.perf_counter() - first_second)  # with the caller's last work
-            return  # batches that were made ahead are dropped
+            break
         begin = time.perf_counter()  # after the yield: the caller's work between two steps is not part of a step
+    if 0 < state.step == state.skipped_in_a_row:
+        raise _diverged(state.step, state.step)
 
 
 def _count_workers(plan: Plan, device: torch.device) -> int:
@@ -374,8 +375,12 @@ def _update(
         state.skipped_in_a_row += 1
     state.optimizer.zero_grad(set_to_none=True)
     if state.skipped_in_a_row >= _MAX_SKIPPED_IN_A_ROW:
-        raise DivergenceError(
-            f"the loss or its gradient was not finite in {_MAX_SKIPPED_IN_A_ROW} steps in a row, up to step "
-            f"{state.step + 1}. Train again with a lower --lr."
-        )
+        raise _diverged(state.skipped_in_a_row, state.step + 1)
     return norm, not finite
+
+
+def _diverged(steps: int, last: int) -> DivergenceError:
+    return DivergenceError(
+        f"the loss or its gradient was not finite in {count_of(steps, 'step')} in a row, up to step {last:,}. Train "
+        "again with a lower --lr; labels that are very large numbers need another unit."
+    )

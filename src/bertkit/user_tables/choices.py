@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from bertkit.errors import data_error
-from bertkit.task_files.choice_columns import find_choices, find_columns, guess_spelling, read_choice_cells
+from bertkit.formats.cells import is_number
+from bertkit.task_files.choice_columns import LABELS, find_choices, find_columns, guess_spelling, read_choice_cells
+from bertkit.task_files.columns import first_named
 from bertkit.task_files.indicators import are_indicators, split_names
 from bertkit.task_types.multiple_choice import MultipleChoiceTask
 from bertkit.user_tables.files import Given, Guess, UserFiles, check_rows, describe_file
@@ -18,14 +22,29 @@ _SPELLINGS = {
 
 
 def choices_of(files: UserFiles, given: Given) -> tuple[str, ...]:
-    """The columns of the choices; none where they are columns of 0 and 1, or the user asks for another task."""
+    """The columns of the choices; none where they are columns of 0 and 1, or the user asks for another task.
+
+    Columns of numbers are choices only if the label names one of them by its letter or its text.
+    """
     table = files.table
     if given.kind is not None or given.pair is not None:
         return ()
     taken = {given.text, *split_names(given.label, table.columns)}
     choices = find_choices([name for name in table.columns if name not in taken])
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.sample(_SAMPLE_ROWS)] if choices else []
-    return () if all(are_indicators([row[name] for row in rows]) for name in choices) else choices
+    if all(are_indicators([row[name] for row in rows]) for name in choices):
+        return ()
+    numbers = len(choices) > 1 and all(is_number(row[name]) for row in rows for name in choices if row[name].strip())
+    return () if numbers and not _name_one(rows, choices, given.label) else choices
+
+
+def _name_one(rows: Sequence[Mapping[str, str]], choices: Sequence[str], label: str | None) -> bool:
+    """Whether the labels of ``rows`` are letters, or each is a choice of its row."""
+    column = label or first_named(LABELS, [name for name in rows[0] if name not in choices])
+    answers = [row[column].strip() for row in rows] if column is not None else []
+    return all(answer.isalpha() for answer in answers) or all(
+        answer in (row[name].strip() for name in choices) for answer, row in zip(answers, rows, strict=False)
+    )
 
 
 def guess_choices(files: UserFiles, given: Given, choices: tuple[str, ...]) -> Guess:

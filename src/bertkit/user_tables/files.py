@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from bertkit.errors import list_names, usage_error
 from bertkit.formats.encodings import UTF_8
-from bertkit.formats.tables import Format, Table
+from bertkit.formats.table_formats import Format
+from bertkit.formats.tables import Table
 from bertkit.task_files.files import Columns, Split, TaskFiles
 from bertkit.task_files.indicators import UNKNOWN
 from bertkit.task_types.base import FileTask
