@@ -184,8 +184,7 @@ def fit(
 
     All processes of ``group`` call this together, on the global batches of a single process, and report the same
     losses. A single process draws dropout from torch's generator, whose state is in a checkpoint; each of several seeds
-    it with (seed, step, rank) in every step. A step whose loss or gradient is not finite changes no weight; after ten
-    in a row, or if all are such, it raises DivergenceError.
+    it with (seed, step, rank) in every step. DivergenceError: ten steps in a row, or all, had no finite loss.
     """
     device = next(state.model.train().parameters()).device
     read = partial(_read_share, state.model, source, plan, group=group, pin=device.type == "cuda", flops=count_flops)
