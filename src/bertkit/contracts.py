@@ -283,7 +283,7 @@ class Objective(nn.Module, ABC):
         """The loss, summed over the labels."""
 
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """Counts that are reported but not trained on, such as correct predictions out of ``count``."""
+        """Counts of a held-out evaluation in pre-training, such as correct predictions out of ``count``."""
         return {}
 
     def count_macs(self, batch: Batch) -> int:

@@ -11,9 +11,6 @@ def test_unknown_labels_are_not_counted(padded_batch: Batch) -> None:
     labels = torch.tensor([[1, 0, 1], [IGNORE, 0, 0], [1, 1, IGNORE], [0, 0, 0]])
     batch = padded_batch.with_labels(labels=labels)
     head = MultiLabelClassification(24, 3)
-    outputs = {"logits": torch.tensor([[2.0, -1, -1], [5, -1, 3], [1, 1, 1], [-1, -1, -1]])}
-    right = head.metrics(outputs, batch)["labels_accuracy"]
-    assert (int(right.sum), right.count) == (8, 10)
     assert head.loss({"logits": torch.zeros(4, 3)}, batch)["labels"].sum.item() == pytest.approx(
         10 * 0.693147, rel=1e-5
     )

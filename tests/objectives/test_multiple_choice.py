@@ -18,5 +18,5 @@ def test_choices_of_different_numbers_are_padded_and_never_chosen(padded_batch: 
     assert torch.equal(outputs["logits"][1], scores[1:])
     expected = -torch.log_softmax(scores[1:], dim=0)[2]  # the only choice of the first example has probability 1
     torch.testing.assert_close(head.loss(outputs, batch)["choice"].sum, expected)
-    best = head.metrics({"logits": torch.tensor([[-5.0, 0, 0], [1, 0, 2]])}, batch)["choice_accuracy"]
-    assert (int(best.sum), best.count) == (2, 2)
+    absent = head.loss({"logits": torch.tensor([[-5.0, 0, 0], [-99, -99, 9]])}, batch)["choice"]
+    assert (absent.sum.item(), absent.count) == (0, 2)

@@ -6,12 +6,11 @@ from bertkit.batch import IGNORE, Batch
 from bertkit.objectives.sequence_classification import SequenceClassification
 
 
-def test_class_accuracy_ignores_rows_without_a_label(padded_batch: Batch) -> None:
-    head = SequenceClassification(24, 3)
+def test_rows_without_a_label_do_not_count(padded_batch: Batch) -> None:
     batch = padded_batch.with_labels(**{"class": torch.tensor([2, IGNORE, 0, 1])})
-    logits = torch.tensor([[0.0, 0, 1], [1, 0, 0], [1, 0, 0], [1, 0, 0]])
-    term = head.metrics({"logits": logits}, batch)["class_accuracy"]
-    assert (int(term.sum), term.count) == (2, 3)
+    logits = 99 * torch.tensor([[0.0, 0, 1], [1, 0, 0], [1, 0, 0], [0, 1, 0]])
+    term = SequenceClassification(24, 3).loss({"logits": logits}, batch)["class"]
+    assert (term.sum.item(), term.count) == (0, 3)
 
 
 def test_weights_multiply_the_loss_of_their_class(padded_batch: Batch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
-from bertkit.batch import IGNORE, Batch, EncoderOutput
+from bertkit.batch import Batch, EncoderOutput
 from bertkit.objectives.span_extraction import SpanExtraction
 
 
@@ -32,14 +32,3 @@ def test_padding_has_no_gradient(padded_batch: Batch) -> None:
     assert hidden.grad is not None
     assert not hidden.grad[~batch.attention_mask].any()
     assert hidden.grad[batch.attention_mask].any(dim=-1).all()
-
-
-def test_accuracy_counts_starts_and_ends_among_real_tokens(padded_batch: Batch) -> None:
-    head = SpanExtraction(24)
-    batch = padded_batch.with_labels(span=torch.tensor([[3, 5], [0, 0], [IGNORE, IGNORE], [1, 1]]))
-    start = torch.zeros(4, 13)
-    start[0, 3], start[1, 2], start[3, 12], start[3, 1] = 1, 1, 9, 1
-    end = torch.zeros(4, 13)
-    end[0, 4], end[1, 0], end[3, 1] = 1, 1, 1
-    term = head.metrics({"start": start, "end": end}, batch)["span_accuracy"]
-    assert (int(term.sum), term.count) == (4, 6)

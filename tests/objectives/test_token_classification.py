@@ -17,5 +17,3 @@ def test_only_first_tokens_of_words_count(padded_batch: Batch) -> None:
     expected = sum(F.cross_entropy(logits[at], labels[at], reduction="sum") for at in ((0, 1), (0, 4), (2, 3)))
     torch.testing.assert_close(term.sum, expected)
     assert term.count == 3
-    certain = F.one_hot(labels.clamp(min=0), 3).float()
-    assert int(head.metrics({"logits": certain}, batch)["tags_accuracy"].sum) == 3

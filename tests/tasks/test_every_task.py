@@ -77,7 +77,6 @@ def test_the_host_never_waits_for_the_device_in_a_step(
     outputs = model(batch)
     torch.autograd.backward([term.sum for term in model.loss(outputs, batch).values()])
     assert all(weight.grad is not None for weight in model.objectives.parameters())
-    model.metrics(outputs, batch)
 
 
 def test_the_name_is_what_the_user_types(name: str) -> None:

@@ -50,11 +50,6 @@ class SoftTargets(Objective):
         total = F.kl_div(ours, F.log_softmax(theirs, dim=-1), reduction="sum", log_target=True)
         return {self.label: LossTerm(total * self.temperature**2, self.counts(batch)[self.label])}
 
-    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``teacher_agreement``: examples with the same most probable class."""
-        equal = outputs["logits"].argmax(dim=-1) == batch.labels[self.label].argmax(dim=-1)
-        return {f"{self.label}_agreement": LossTerm(equal.sum(), len(equal))}
-
     def counts(self, batch: Batch) -> dict[str, int]:
         """Every example has a target."""
         return {self.label: len(batch.on_host.labels[self.label])}

@@ -28,11 +28,6 @@ class WordTagging(Objective):
         total = F.cross_entropy(logits, labels, ignore_index=IGNORE, reduction="sum")
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
-    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``tags_accuracy`` or the like: words whose highest logit is that of the label."""
-        right = (outputs["logits"].argmax(dim=-1) == batch.labels[self.label]).sum()
-        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
-
 
 def find_starts(batch: Batch) -> Bool[Tensor, "B T"]:
     """The first token of every word."""

@@ -74,10 +74,6 @@ class CrfTagging(WordTagging):
         total = (self.crf.log_partition(emissions, mask) - self.crf.score(emissions, states, mask)).sum()
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
-    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``crf_tags_accuracy``; in training, without predicted tags, there is none."""
-        return super().metrics(outputs, batch) if "logits" in outputs else {}
-
     def _find_states(self, tags: Int[Tensor, "B W"], mask: Bool[Tensor, "B W"]) -> Int[Tensor, "B W"]:
         """The state of each tag, which depends on whether the next tag continues the entity."""
         continues = F.pad(self._continues[tags[:, :-1], tags[:, 1:]] & mask[:, 1:], (0, 1))

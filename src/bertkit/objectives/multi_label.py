@@ -30,12 +30,6 @@ class MultiLabelClassification(WeightedClassifier):
         )
         return {self.label: LossTerm(losses.masked_fill(labels == IGNORE, 0).sum(), self.counts(batch)[self.label])}
 
-    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``labels_accuracy``: entries whose probability is on the right side of one half."""
-        labels = batch.labels[self.label]
-        right = ((outputs["logits"] > 0) == (labels == 1)) & (labels != IGNORE)
-        return {f"{self.label}_accuracy": LossTerm(right.sum(), self.counts(batch)[self.label])}
-
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[MultiLabelClassification, Batch]:
     """A small instance and ``batch`` with labels for it, one row without, for tests."""

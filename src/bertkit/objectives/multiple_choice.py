@@ -55,12 +55,6 @@ class MultipleChoice(PooledObjective):
         total = F.cross_entropy(logits, batch.labels[self.label], ignore_index=IGNORE, reduction="sum")
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
-    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``choice_accuracy``: examples whose highest score is that of the right choice."""
-        best = _hide_absent(outputs["logits"].float(), batch).argmax(dim=-1)
-        right = (best == batch.labels[self.label]).sum()
-        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
-
 
 def _find_choices(batch: Batch) -> Bool[Tensor, "E K"]:
     """Which entries are choices."""

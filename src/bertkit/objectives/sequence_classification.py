@@ -27,12 +27,6 @@ class SequenceClassification(WeightedClassifier):
         total = F.cross_entropy(logits, labels, self.weights, ignore_index=IGNORE, reduction="sum")
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
-    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``class_accuracy``: rows whose highest logit is that of the label."""
-        labels = batch.labels[self.label]
-        right = (outputs["logits"].argmax(dim=-1) == labels).sum()
-        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
-
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[SequenceClassification, Batch]:
     """A small instance and ``batch`` with labels for it, one missing, for tests."""

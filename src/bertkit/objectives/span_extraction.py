@@ -76,12 +76,6 @@ class SpanExtraction(Objective):
         )
         return {self.label: LossTerm(torch.as_tensor(total), self.counts(batch)[self.label])}
 
-    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``span_accuracy``: starts and ends whose token has the highest score."""
-        best = torch.stack([_mask_padding(outputs[name], batch).argmax(dim=-1) for name in ("start", "end")], dim=-1)
-        right = (best == batch.labels[self.label]).sum()
-        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
-
 
 def _longest_question(batch: Batch) -> int:
     """The tokens of the longest first segment, counted on the host. An exported graph has no length that depends on the
