@@ -158,6 +158,15 @@ def test_scripts_and_languages_are_drawn_for_all_files_together(tmp_path: Path) 
     ]
 
 
+def test_a_script_whose_marks_make_words_is_said(tmp_path: Path) -> None:
+    (tmp_path / "hi.txt").write_text("हिन्दी भाषा\n" * 9)
+    (tmp_path / "en.txt").write_text("English text of some length\n" * 9)
+    report = inspect_files([tmp_path / "hi.txt", tmp_path / "en.txt"])
+    assert report.needs_accents == "Devanagari"
+    assert any(line.startswith("Devanagari has vowels or tones") for line in report.lines())
+    assert inspect_files([tmp_path / "en.txt"]).needs_accents == ""
+
+
 def test_rare_scripts_are_drawn_as_one(tmp_path: Path) -> None:
     letters = "aабαאبकগகక한ア漢ㄅกა"
     lines = inspect_files([write(tmp_path / "a.txt", letters + "a" * 99)]).lines()

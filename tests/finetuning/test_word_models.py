@@ -102,6 +102,8 @@ def test_each_seed_initialises_all_weights_that_were_not_copied(folder: Path, tm
     same = {name for name, weight in one.items() if torch.equal(weight, other[name])}
     copied = {name for name in one if name.startswith(("words.elmo.", "words.vectors."))}
     assert same == copied | {"words.mixture.weights", "words.mixture.gamma"}
+    with pytest.raises(BertkitError, match="leave out gradient_checkpointing"):
+        build_encoder(replace(run, gradient_checkpointing=True), ModelFolder.open(run.model))
 
 
 def test_vectors_can_be_trained_on_a_corpus(words: WordLevel, tmp_path: Path) -> None:

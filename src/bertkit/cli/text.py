@@ -29,7 +29,8 @@ def corpus_check(options: CorpusCheckOptions, *, json: bool, verbosity: Verbosit
     if report.problems:
         raise SystemExit(BAD_DATA)
     files = [*_shorten(options.files), *_name_field(options.field)]
-    verbosity.suggest("bertkit", "tokenizer", "train", *files, "--vocab-size", report.vocab_size, "-o", "TOK")
+    settings = ["--vocab-size", report.vocab_size, *(["--accents", "keep"] if report.needs_accents else [])]
+    verbosity.suggest("bertkit", "tokenizer", "train", *files, *settings, "-o", "TOK")
 
 
 def tokenizer_train(options: TokenizerTrainOptions, *, json: bool, verbosity: Verbosity) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bertkit.data.cleaning import Repetitions
 from bertkit.data.document_hash import DocumentHash, count_duplicates
-from bertkit.data.languages import LanguageCounter, ScriptCounter, find_library
+from bertkit.data.languages import WITH_MARKS, LanguageCounter, ScriptCounter, find_library
 from bertkit.data.overlap import EvaluationTexts, OverlapReport
 from bertkit.data.repeated_lines import hash_lines
 from bertkit.data.sources import ReadLog, ReadOptions, TextChunk, read_chunks
@@ -111,6 +111,13 @@ class CorpusReport(Result):
         return int(min(max(entries, 1_000), 30_000))
 
     @property
+    def needs_accents(self) -> str:
+        """The script whose words become others without their marks, if it has a tenth of the characters; else empty."""
+        scripts = sum((Counter(each.scripts) for each in self.files), Counter[str]())
+        found = [script for script, count in scripts.items() if script in WITH_MARKS and count * 10 >= scripts.total()]
+        return max(found, key=lambda script: scripts[script], default="")
+
+    @property
     def problems(self) -> list[str]:
         """Why files cannot be prepared as they are, one line per problem."""
         return [each.problem for each in self.files if each.problem]
@@ -126,6 +133,8 @@ class CorpusReport(Result):
         shown += _draw_most("characters by language", [each.languages for each in self.files])
         if find_library() is None:
             shown.append("characters by language: not counted; they need pip install 'bertkit[clean]'")
+        if script := self.needs_accents:
+            shown.append(f"{script} has vowels or tones that an uncased vocabulary strips as accents: --accents keep")
         return [*shown, f"suggested size of the vocabulary: {self.vocab_size:,}"]
 
 

@@ -23,6 +23,13 @@ _NO_SCRIPT = ("Common", "Inherited", "Unknown")
 """Digits, punctuation, white space and marks that all scripts share."""
 
 
+WITH_MARKS = {
+    *("Bengali", "Devanagari", "Gujarati", "Gurmukhi", "Kannada", "Khmer", "Lao", "Malayalam", "Myanmar", "Oriya"),
+    *("Sinhala", "Tamil", "Telugu", "Thai", "Tibetan"),
+}
+"""Scripts that write vowels or tones as marks, which Unicode counts as accents: without them words become others."""
+
+
 class ScriptCounter:
     """Counts characters by script, without those that scripts share."""
 

@@ -89,7 +89,7 @@ def load_data(
         if train and task.heldout:
             advice = " Nothing can be held out: that takes two different texts of one class. Name a --dev FILE."
         raise data_error(f"{task.name} has {len(train)} training and {len(dev)} dev examples with a label.{advice}")
-    if sentence := _describe_only_class(run, train):
+    if sentence := _describe_limit(run, train):
         progress.say(sentence)
     encoded = [features for _, features in task.encode_all(train, folder.tokenizer)]
     labelled = [feature for each in encoded for feature in each]
@@ -122,7 +122,7 @@ def load_data(
     return data
 
 
-def _describe_only_class(run: FinetuneRun, train: Sequence[Example]) -> str:
+def _describe_limit(run: FinetuneRun, train: Sequence[Example]) -> str:
     """A sentence if a limit leaves out a class, or all but one, as in a file that is sorted by class."""
     if run.limit is None or not run.task.predicts_one_class or len(run.task.labels) == 1:
         return ""

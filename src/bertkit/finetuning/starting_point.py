@@ -82,6 +82,8 @@ def build_encoder(run: FinetuneRun, folder: ModelFolder) -> Encoder:
         encoder.reinitialize_top(run.reinit_layers)
     if run.lstm_layers:
         encoder = _add_lstm(encoder, run)
+    if run.gradient_checkpointing and isinstance(encoder, WordEncoder):
+        raise usage_error(f"{type(encoder).__name__} has no blocks to compute again: leave out gradient_checkpointing.")
     encoder.gradient_checkpointing = run.gradient_checkpointing
     return encoder
 

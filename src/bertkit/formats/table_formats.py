@@ -21,6 +21,8 @@ from bertkit.storage.locations import is_dataset, is_text_folder
 
 _DELIMITERS = ",;\t|"
 SAMPLE_LINES = 1000
+"""Lines at the beginning of a file, from which its format is guessed."""
+
 _SEPARATOR_LINE = re.compile(r'"?sep=."?[,;|\t]*')
 _USUAL_NAMES = (
     *("id", "text", "sentence", "sentence1", "sentence2", "premise", "hypothesis", "question", "answer", "context"),
@@ -28,6 +30,7 @@ _USUAL_NAMES = (
     *("sentiment", "intent", "score", "rating", "stars"),
 )
 """Names of columns, in lower case, that are hardly the cells of two columns in one row of data."""
+
 _LONGEST_FIELD = 1_000_000
 """Characters. An unclosed quote swallows this many at most before it is reported."""
 
@@ -62,7 +65,7 @@ def guess_format(path: Path, lines: Lines) -> Format:
 
     The delimiter is the one that gives every line equally many cells, of several the one that splits the first line
     into the most; in a ``.tsv`` the tab, unless the first line has another delimiter and no tab. In tab-separated
-    files quotes are plain characters (as in GLUE), unless every quote in the sample delimits a cell (as a spreadsheet
+    files quotes are plain characters (as in GLUE), unless every quote of the file delimits a cell (as a spreadsheet
     writes them). A first line that holds a number, or a cell that recurs further down, is data and not names, unless
     two others are usual names: the columns are then called 1, 2, 3.
     """
