@@ -204,8 +204,8 @@ def read_run(path: Path) -> dict[str, Any]:
     """The content of ``run.json`` of a run folder; raises a data error if it is damaged or has another format."""
     if not (path / "run.json").exists():
         raise BertkitError(
-            f"{path} has no run.json: it is no run folder, or its run was stopped before it began. "
-            "Start that with its command and -o.",
+            f"{path} is not a run folder: it has no run.json. A run that was stopped before it began starts again with "
+            "its command.",
             exit_code=WRONG_USAGE,
         )
     record = read_record(path / "run.json")
