@@ -291,6 +291,7 @@ def _restore_undefined(hint: object, value: Any) -> Any:
     """``value`` with NaN in place of each null whose type is ``Score``: JSON has no NaN."""
     if value is None and UNDEFINED_IS_NULL in getattr(hint, "__metadata__", ()):
         return UNDEFINED
+    hint = _plain(hint)
     record = _record_in(hint)
     if isinstance(value, dict) and record:
         hints = _types_of(record)

@@ -70,10 +70,9 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, indices = _number_classes(classes)
         if len(self.classes_) < 2:
             raise usage_error(f"y must have at least two different classes; it has {len(self.classes_)}.")
-        if not isinstance(self.seed, int | np.integer):
-            raise usage_error(f"seed is {self.seed!r}; it must be a whole number.")
-        if not isinstance(self.max_length, int | np.integer):
-            raise usage_error(f"max_length is {self.max_length!r}; it must be a whole number.")
+        for name, value in (("seed", self.seed), ("max_length", self.max_length)):
+            if not isinstance(value, int | np.integer):
+                raise usage_error(f"{name} is {value!r}; it must be a whole number.")
         names, positions = _name_classes(self.classes_), ModelFolder.open(self.model).positions
         former, folder = getattr(self, "_own_folder", None), self._make_folder()
         table = _write_table(folder / "train.jsonl", texts, [names[index] for index in indices])

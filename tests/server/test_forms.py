@@ -143,7 +143,9 @@ def test_the_commands_that_it_shows_give_an_answer(server: Server, model: str, f
         words[1], content=words[-1].encode(), headers={"content-type": "application/json"}, timeout=60, verify=False
     )
     assert reply.status_code == 200, reply.text
-    if form == "text-classification" and shutil.which("curl"):
+    if form == "text-classification":
+        if shutil.which("curl") is None:
+            pytest.skip("no curl on this machine: the answer came without it")
         assert subprocess.run([*words, "-s"], capture_output=True, text=True, check=True).stdout == reply.text
 
 

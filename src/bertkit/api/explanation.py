@@ -35,7 +35,7 @@ def attention(options: AttentionOptions) -> AttentionMaps:
     """``.tokens``, and the ``.weights`` (layers, heads, tokens, tokens); ``.num_truncated`` tokens are not read."""
     output = _find_page(options)
     with locked_output(output):
-        _find_page(options)  # another process may have written it before it released the lock
+        check_output(output, overwrite=options.overwrite)  # another process may have written it meanwhile
         model = load(options.model)
         maps = read_attention(model, options.text, options.pair, most_tokens=_MOST_TOKENS)
         notes = describe_truncation(maps.num_truncated)
@@ -48,7 +48,7 @@ def explain(options: ExplainOptions) -> Saliency:
     """``.prediction``, ``.tokens`` and their ``.contributions`` to it; ``.num_truncated`` tokens are not read."""
     output = _find_page(options)
     with locked_output(output):
-        _find_page(options)  # another process may have written it before it released the lock
+        check_output(output, overwrite=options.overwrite)  # another process may have written it meanwhile
         model = load(options.model)
         found = explain_prediction(model, options.text, options.pair)
         sentence = (

@@ -132,8 +132,7 @@ def _texts(nodes: Any, code: Any, dropped_prefixes: set[str]) -> Iterator[str]:
             yield from _texts(nodes, node.title, dropped_prefixes)
             yield "\n\n"
         elif isinstance(node, nodes.Wikilink):
-            title = str(node.title).strip()
-            if _is_dropped(title, dropped_prefixes) or (node.text is None and _LANGUAGE_LINK.match(title)):
+            if _is_dropped(node, dropped_prefixes):
                 continue
             if node.text is not None:
                 yield from _texts(nodes, node.text, dropped_prefixes)
@@ -148,9 +147,12 @@ def _texts(nodes: Any, code: Any, dropped_prefixes: set[str]) -> Iterator[str]:
             yield from _texts_of_tag(nodes, node, dropped_prefixes)
 
 
-def _is_dropped(title: str, dropped_prefixes: set[str]) -> bool:
-    """Whether a link is a picture or a category."""
-    return title.partition(":")[0].lower() in dropped_prefixes or bool(_FILE.fullmatch(title))
+def _is_dropped(link: Any, dropped_prefixes: set[str]) -> bool:
+    """Whether a link is a picture, a category, or a link to another language, which has no text in the page."""
+    title = str(link.title).strip()
+    if title.partition(":")[0].lower() in dropped_prefixes or _FILE.fullmatch(title):
+        return True
+    return link.text is None and _LANGUAGE_LINK.match(title) is not None
 
 
 def _texts_of_tag(nodes: Any, tag: Any, dropped_prefixes: set[str]) -> Iterator[str]:

@@ -176,8 +176,7 @@ class _Bar(_View):
         super().__init__()
         # The bar gets the width that the texts leave.
         bar = BarColumn(bar_width=None, table_column=Column(ratio=1, min_width=_NARROWEST_BAR))
-        texts = (TextColumn(field, markup=False) for field in ("{task.description}", "{task.fields[figures]}"))
-        name, figures = texts
+        name, figures = (TextColumn(each, markup=False) for each in ("{task.description}", "{task.fields[figures]}"))
         columns = (name, bar, figures)
         console = Console(file=self.stream, highlight=False, markup=False, emoji=False)
         self._bar = RichProgress(*columns, console=console, transient=True, expand=True)
