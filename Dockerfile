@@ -6,14 +6,18 @@
 # Every other verb, a training for example, in the folder where you are:
 #
 #     docker run --rm -it --entrypoint bertkit --user "$(id -u)" -v "$PWD:/work" -w /work bertkit pretrain data --size mini --profile fast --minutes 30 -o runs/mini
-FROM python:3.12-slim AS build
+FROM python:3.13-slim AS build
 WORKDIR /source
 COPY . .
 RUN python -m venv /opt/bertkit \
     && /opt/bertkit/bin/pip install --no-cache-dir --constraint constraints.txt \
        --extra-index-url https://download.pytorch.org/whl/cpu '.[serve]'
 
-FROM python:3.12-slim
+FROM python:3.13-slim
+# The compiler makes one text 1.7 times as fast (Zen 3): at the first start bertkit compiles C for the processor it finds.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/bertkit /opt/bertkit
 RUN useradd --system --uid 10001 --no-create-home bertkit
 USER 10001

@@ -25,6 +25,7 @@ from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
 from bertkit.runs import read_metrics
 from bertkit.training import fit
+from bertkit.training.base_optimizer import Optimizer
 from bertkit.training.optimizer import OptimizerConfig, set_lr
 
 pytestmark = [
@@ -320,9 +321,9 @@ def test_a_loss_that_stays_non_finite_ends_the_run_and_keeps_intact_checkpoints(
 
 def test_weights_that_are_not_finite_are_not_saved(bench: TinyRun, stopped: Path, expected: Outcome) -> None:
     def spoil_weights() -> None:
-        def wrapped(optimizer: torch.optim.Optimizer, config: OptimizerConfig, factor: float) -> None:
+        def wrapped(optimizer: Optimizer, config: OptimizerConfig, factor: float) -> None:
             set_lr(optimizer, config, factor)
-            optimizer.param_groups[0]["params"][0].data[0, 0] = float("inf")
+            optimizer.groups[0].parameters[0].data[0, 0] = float("inf")
 
         fit.__dict__["set_lr"] = wrapped
 

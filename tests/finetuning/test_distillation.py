@@ -159,9 +159,12 @@ def test_unlabelled_texts_need_a_teacher(texts: dict[str, Path], model: Path, tm
         bertkit.finetune(texts["few"], model=model, output=tmp_path / "run", unlabelled=texts["more"], **QUICK)
 
 
-def test_layers_need_a_teacher(texts: dict[str, Path], model: Path, tmp_path: Path) -> None:
-    options = {**QUICK, "set": ["layer_weight=1"]}
-    with pytest.raises(BertkitError, match="layer_weight goes with teacher"):
+@pytest.mark.parametrize("setting", ["layer_weight=1", "temperature=4", "teacher_weight=0"])
+def test_settings_of_distillation_need_a_teacher(
+    setting: str, texts: dict[str, Path], model: Path, tmp_path: Path
+) -> None:
+    options = {**QUICK, "set": [setting]}
+    with pytest.raises(BertkitError, match=f"{setting.partition('=')[0]} goes with teacher"):
         bertkit.finetune(texts["few"], model=model, output=tmp_path / "run", **options)
 
 

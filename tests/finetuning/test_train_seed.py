@@ -44,7 +44,7 @@ def test_layer_decay_lowers_the_rate_from_the_heads_to_the_embeddings() -> None:
     model = Model(encoder, {"class": SequenceClassification(encoder.hidden_size, 3)})
     optimizer = build_optimizer(model, OptimizerConfig(), layer_lr_scales(model, 0.5))
     set_lr(optimizer, OptimizerConfig(lr=0.8))
-    rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
+    rates = {id(p): group.lr for group in optimizer.groups for p in group.parameters}
     found = {name: rates[id(parameter)] for name, parameter in model.named_parameters()}
     expected_rates = {
         "objectives.class": 0.8,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -65,6 +67,30 @@ def test_a_damaged_file_or_a_cache_that_cannot_be_written_is_no_error(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "bertkit" / "no" / "folder"))
     (tmp_path / "bertkit" / "no").write_text("a file where a folder should be")
     assert fused._library() is not None
+
+
+@needs_compiler
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has files in memory")
+@pytest.mark.usefixtures("one_function")
+def test_where_files_cannot_be_executed_they_are_loaded_from_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    load = ctypes.CDLL
+
+    def refuse(path: str) -> ctypes.CDLL:
+        """As the dynamic loader does on a file system that is mounted with ``noexec``."""
+        if path.startswith(str(tmp_path)):
+            raise OSError(f"{path}: failed to map segment from shared object")
+        return load(path)
+
+    monkeypatch.setattr(ctypes, "CDLL", refuse)
+    for _ in range(2):  # compiled, then found
+        library = fused._library()
+        assert library is not None
+        assert library.one_function() is None
+        fused._library.cache_clear()
+    assert len(list((tmp_path / "bertkit").glob("fused-*.so"))) == 1
 
 
 @pytest.mark.parametrize("command", ["false", "no-such-compiler"])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from bertkit.training.base_optimizer import Optimizer
 
-def take_steps(model: nn.Module, optimizer: torch.optim.Optimizer, count: int) -> list[list[Tensor]]:
+
+def take_steps(model: nn.Module, optimizer: Optimizer, count: int) -> list[list[Tensor]]:
     """``count`` updates with random gradients, which are returned: a list per step, in the order of the parameters."""
     generator = torch.Generator().manual_seed(3)
     steps = [[torch.randn(each.shape, generator=generator) for each in model.parameters()] for _ in range(count)]

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from bertkit.kernels import fused
 from bertkit.training.adam import takes_rows
+from bertkit.training.base_optimizer import Optimizer
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer, load_named_state, named_state
 
 pytestmark = pytest.mark.skipif(not fused.is_compiled(), reason="the passes are not compiled on this machine")
@@ -26,20 +27,20 @@ class Lookup(nn.Module):
         self.layer = nn.Linear(20, 3)
 
 
-def make(config: OptimizerConfig, penalties: Mapping[str, float]) -> tuple[Lookup, torch.optim.Optimizer]:
+def make(config: OptimizerConfig, penalties: Mapping[str, float]) -> tuple[Lookup, Optimizer]:
     torch.manual_seed(0)
     model = Lookup()
     return model, build_optimizer(model, config, l2_penalties=penalties)
 
 
-def train(model: Lookup, optimizer: torch.optim.Optimizer, rows: list[int], *, sparse: bool) -> None:
+def train(model: Lookup, optimizer: Optimizer, rows: list[int], *, sparse: bool) -> None:
     model.table.sparse = sparse
     model.layer(model.table(torch.tensor(rows))).square().sum().backward()
     optimizer.step()
     optimizer.zero_grad()
 
 
-def list_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Tensor]:
+def list_state(model: nn.Module, optimizer: Optimizer) -> list[Tensor]:
     return [*(each.detach().clone() for each in model.parameters()), *named_state(model, optimizer).values()]
 
 

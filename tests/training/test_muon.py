@@ -99,7 +99,7 @@ def test_both_rates_follow_the_schedule_and_the_scales() -> None:
     optimizer = build_optimizer(model, CONFIG, {"0.weight": 0.5, "0.bias": 0.5})
     set_lr(optimizer, CONFIG, 0.1)
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    found = {names[id(p)]: group["lr"] for group in optimizer.param_groups for p in group["params"]}
+    found = {names[id(p)]: group.lr for group in optimizer.groups for p in group.parameters}
     expected = {"0.weight": 0.0025, "0.bias": 0.00015, "1.weight": 0.005, "1.bias": 0.0003}
     assert found == pytest.approx(expected)
 
@@ -108,7 +108,7 @@ def test_the_rate_of_other_weights_is_not_that_of_the_hidden_matrices() -> None:
     """As in a phase that trains new heads with ``head_lr``."""
     optimizer = build_optimizer(nn.Linear(7, 7), CONFIG)
     set_lr(optimizer, replace(CONFIG, lr=10 * CONFIG.lr))
-    rates = {bool(group["matrices"]): group["lr"] for group in optimizer.param_groups}
+    rates = {bool(group.matrices): group.lr for group in optimizer.groups}
     assert rates == pytest.approx({True: CONFIG.muon_lr, False: 10 * CONFIG.lr})
 
 

@@ -25,6 +25,14 @@ from bertkit.training.schedule import ScheduleConfig
 LEAST_COMPARED = 3
 """Texts of a micro-batch whose layers are matched: how alike two texts are is the same for all, up to a factor."""
 
+_OF_TEACHER = {
+    "unlabelled": "predictions take the place of labels",
+    "temperature": "probabilities it softens",
+    "teacher_weight": "part of the loss it multiplies",
+    "layer_weight": "layers are matched",
+}
+"""Settings that have no effect without a teacher, and what each does with it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneRun:
@@ -73,10 +81,9 @@ class FinetuneRun:
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        if self.unlabelled is not None and self.teacher is None:
-            raise usage_error("unlabelled goes with teacher, whose predictions take the place of labels: name both.")
-        if self.layer_weight and self.teacher is None:
-            raise usage_error("layer_weight goes with teacher, whose layers are matched: name both.")
+        for name, use in _OF_TEACHER.items():
+            if self.teacher is None and getattr(self, name) != getattr(FinetuneRun, name):  # its default
+                raise usage_error(f"{name} goes with teacher, whose {use}: name both.")
         if self.layer_weight and min(self.batch_size, self.micro_batch_size or self.batch_size) < LEAST_COMPARED:
             raise usage_error(
                 "layer_weight compares the texts that are computed together: batch_size and micro_batch_size must be "

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 from functools import cache
@@ -140,7 +142,7 @@ def _library() -> ctypes.CDLL | None:
             return _load_from_cache()
         except _CompilerError:
             return None
-        except (BertkitError, OSError):  # a home that cannot be written to, or whose programs cannot be run
+        except (BertkitError, OSError):  # a home that cannot be written to
             return _load_from_temporary()
 
 
@@ -182,7 +184,7 @@ def _load_from_temporary() -> ctypes.CDLL | None:
 
 
 def _compile(path: Path) -> None:
-    """Write ``path``; raises OSError if it cannot be loaded then, as where programs may not be run."""
+    """Write ``path``; raises OSError if it cannot be loaded then."""
     try:
         subprocess.run((*_COMMAND, str(path)), check=True, capture_output=True, timeout=_MOST_SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
@@ -193,7 +195,7 @@ def _compile(path: Path) -> None:
 
 
 def _load(path: Path) -> ctypes.CDLL:
-    library = ctypes.CDLL(str(path))
+    library = _open(path)
     for name, arguments in _SIGNATURES.items():
         try:
             function = getattr(library, name)
@@ -201,6 +203,19 @@ def _load(path: Path) -> ctypes.CDLL:
             raise OSError(str(error)) from error
         function.argtypes, function.restype = arguments, None
     return library
+
+
+def _open(path: Path) -> ctypes.CDLL:
+    """The library. Where files may not be executed (``noexec``, as /tmp of many containers), a copy in memory is."""
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError:
+        if sys.platform != "linux":
+            raise
+        with os.fdopen(os.memfd_create(path.name), "wb") as copy:
+            copy.write(path.read_bytes())
+            copy.flush()
+            return ctypes.CDLL(f"/proc/self/fd/{copy.fileno()}")
 
 
 def _fingerprint() -> str:

@@ -3,53 +3,49 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
+from torch.optim.adamw import adamw
 
 from bertkit.kernels.update import NEVER_READ, NO_GRADIENT, AdamStep, supports, update_rows
+from bertkit.training.base_optimizer import Optimizer, ParameterGroup
 
 
-class AdamW(torch.optim.Optimizer):
+class AdamW(Optimizer):
     """torch's fused AdamW, which cannot take sparse gradients, and a compiled pass for parameters that have one.
 
     Such a parameter is a table of words, of which a batch reads a few hundred. A row that no batch has read yet only
     decays: AdamW reads and writes 28 bytes per number, and 8 of such a row.
-
-    Expects the state that ``build_optimizer`` sets.
     """
 
-    def __init__(self, groups: list[dict[str, Any]], *, lr: float) -> None:
-        super().__init__(groups, {"lr": lr})
-        # It has the same dictionaries, so it sees every change of a learning rate.
-        self._dense = torch.optim.AdamW(self.param_groups, fused=True)
-        self._dense.state = self.state
+    def __init__(self, groups: Sequence[ParameterGroup]) -> None:
+        super().__init__(groups)
         self._entries: dict[Tensor, tuple[int, Tensor]] = {}
 
-    @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
+    def _update(self) -> None:
         """Update every parameter that has a gradient; afterwards sparse ones are None."""
-        for group in self.param_groups:
-            for parameter in group["params"]:
+        for group in self.groups:
+            for parameter in group.parameters:
                 if parameter.grad is not None and parameter.grad.is_sparse:
                     self._update_table(parameter, group)
                     parameter.grad = None
-        self._dense.step()
+            update_with_adamw(group, self.state)
 
-    def _update_table(self, table: Tensor, group: dict[str, Any]) -> None:
+    def _update_table(self, table: Tensor, group: ParameterGroup) -> None:
         assert table.grad is not None
         gradient = table.grad.coalesce()
-        state, (beta1, beta2) = self.state[table], group["betas"]
+        state, (beta1, beta2) = self.state[table], group.betas
         count = float(state["step"].add_(1))
         step = AdamStep(
-            decay=1 - group["lr"] * group["weight_decay"],
+            decay=1 - group.lr * group.weight_decay,
             beta1=beta1,
             beta2=beta2,
-            rate=group["lr"] / (1 - beta1**count),
+            rate=group.lr / (1 - beta1**count),
             root=1 / math.sqrt(1 - beta2**count),
-            eps=group["eps"],
+            eps=group.eps,
         )
         entries, rows = self._list_entries(table), gradient.indices()[0]
         entries[rows] = torch.arange(len(rows))
@@ -71,7 +67,29 @@ class AdamW(torch.optim.Optimizer):
         return entries
 
 
-def takes_rows(optimizer: torch.optim.Optimizer) -> bool:
+def update_with_adamw(group: ParameterGroup, state: Mapping[Tensor, Mapping[str, Tensor]]) -> None:
+    """Update the parameters of a group that have a gradient, none of which may be sparse."""
+    parameters, gradients = group.with_gradients()
+    if parameters:
+        adamw(
+            parameters,
+            gradients,
+            [state[each]["exp_avg"] for each in parameters],
+            [state[each]["exp_avg_sq"] for each in parameters],
+            max_exp_avg_sqs=[],
+            state_steps=[state[each]["step"] for each in parameters],
+            fused=True,
+            amsgrad=False,
+            beta1=group.betas[0],
+            beta2=group.betas[1],
+            lr=group.lr,
+            weight_decay=group.weight_decay,
+            eps=group.eps,
+            maximize=False,
+        )
+
+
+def takes_rows(optimizer: Optimizer) -> bool:
     """Whether ``optimizer`` can take sparse gradients of tables."""
-    weights = [each for group in optimizer.param_groups for each in group["params"]]
+    weights = [each for group in optimizer.groups for each in group.parameters]
     return isinstance(optimizer, AdamW) and supports(weights)

@@ -26,6 +26,7 @@ from bertkit.machine.memory import disable_malloc_trim
 from bertkit.machine.precision import Precision, autocast
 from bertkit.model import Model
 from bertkit.training.averaging import WeightAverage
+from bertkit.training.base_optimizer import Optimizer
 from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup, full_tensor
 from bertkit.training.gradients import dense_parts, kept_by_row, large_tables, total_norm
 from bertkit.training.optimizer import OptimizerConfig, load_named_state, named_state, set_lr
@@ -115,7 +116,7 @@ class TrainingState:
     """
 
     model: Model
-    optimizer: torch.optim.Optimizer
+    optimizer: Optimizer
     step: int = 0
     skipped_in_a_row: int = 0
     elapsed: float = 0.0
@@ -372,7 +373,7 @@ def _update(
         state.skipped_in_a_row = 0
     else:
         state.skipped_in_a_row += 1
-    state.optimizer.zero_grad(set_to_none=True)
+    state.optimizer.zero_grad()
     if state.skipped_in_a_row >= _MAX_SKIPPED_IN_A_ROW:
         raise _diverged(state.skipped_in_a_row, state.step + 1)
     return norm, not finite

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from bertkit.kernels import update
 from bertkit.model import Model
 from bertkit.training.adam import takes_rows
+from bertkit.training.base_optimizer import Optimizer
 from bertkit.training.distributed import is_sharded
 
 _FEWEST_ROWS = 4096
@@ -26,7 +27,7 @@ _MOST_AT_ONCE = 1 << 18
 random numbers is 0.13 % too small then, and 1e-7 by row; that of as many as here is 2e-6 too small."""
 
 
-def large_tables(model: Model, optimizer: torch.optim.Optimizer) -> list[nn.Embedding]:
+def large_tables(model: Model, optimizer: Optimizer) -> list[nn.Embedding]:
     """The lookup tables of ``model`` whose gradients are worth keeping by row, if ``optimizer`` can take such.
 
     There are none where the table is the output layer too, as in pre-training: torch copies the gradient of that before

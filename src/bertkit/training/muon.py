@@ -6,12 +6,15 @@ Letters: N matrices of one shape, R rows, C columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from bertkit.training.adam import update_with_adamw
+from bertkit.training.base_optimizer import Optimizer, ParameterGroup
 
 _MOMENTUM = 0.95
 _ITERATIONS = 5
@@ -60,7 +63,7 @@ class _Update(NamedTuple):
     lr: float
 
 
-class Muon(torch.optim.Optimizer):
+class Muon(Optimizer):
     """Muon for groups with ``matrices`` above 0, fused AdamW for the others.
 
     Muon: ``m = 0.95 m + 0.05 g``, ``u = orthogonal(0.95 m + 0.05 g)``, ``x -= lr * sqrt(max(1, R / C)) * u``. Each of
@@ -68,31 +71,25 @@ class Muon(torch.optim.Optimizer):
 
     Equal shapes are orthogonalised in one batched product, in ``dtype``. torch.optim.Muon takes whole tensors, so it
     cannot train the stacked queries, keys and values apart.
-    Expects the state that ``build_optimizer`` sets.
     """
 
-    def __init__(self, groups: list[dict[str, Any]], *, lr: float, dtype: torch.dtype) -> None:
-        super().__init__(groups, {"lr": lr})
+    def __init__(self, groups: Sequence[ParameterGroup], *, dtype: torch.dtype) -> None:
+        super().__init__(groups)
         self._dtype = dtype
-        # It has the same dictionaries, so it sees every change of a learning rate.
-        self._adam = torch.optim.AdamW([each for each in self.param_groups if not each["matrices"]], fused=True)
-        self._adam.state = self.state
 
-    @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Update every parameter that has a gradient."""
-        self._adam.step()
+    def _update(self) -> None:
         by_shape: dict[torch.Size, list[_Update]] = {}
-        for group in self.param_groups:
-            for parameter in group["params"] if group["matrices"] else ():
-                if parameter.grad is None:
-                    continue
-                parameter.mul_(1 - group["lr"] * group["weight_decay"])
-                momentum = self.state[parameter]["momentum"].lerp_(parameter.grad, 1 - _MOMENTUM)
-                direction = parameter.grad.lerp(momentum, _MOMENTUM)
-                parts = (each.chunk(group["matrices"]) for each in (parameter, direction))
+        for group in self.groups:
+            if not group.matrices:
+                update_with_adamw(group, self.state)
+                continue
+            for parameter, gradient in zip(*group.with_gradients(), strict=True):
+                parameter.mul_(1 - group.lr * group.weight_decay)
+                momentum = self.state[parameter]["momentum"].lerp_(gradient, 1 - _MOMENTUM)
+                direction = gradient.lerp(momentum, _MOMENTUM)
+                parts = (each.chunk(group.matrices) for each in (parameter, direction))
                 for weight, part in zip(*parts, strict=True):
-                    by_shape.setdefault(weight.shape, []).append(_Update(weight, part, group["lr"]))
+                    by_shape.setdefault(weight.shape, []).append(_Update(weight, part, group.lr))
         for (rows, columns), updates in by_shape.items():
             stacked = torch.stack([each.direction for each in updates]).to(self._dtype)
             scale = math.sqrt(max(1.0, rows / columns))

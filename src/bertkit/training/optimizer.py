@@ -17,7 +17,9 @@ from torch import Tensor, nn
 from bertkit.errors import usage_error
 from bertkit.machine.precision import Precision
 from bertkit.ranges import LearningRate, NonNegativeFloat, PositiveFloat, Share, ShareBelowOne, check_ranges
+from bertkit.training.adagrad import Adagrad
 from bertkit.training.adam import AdamW
+from bertkit.training.base_optimizer import Optimizer, ParameterGroup
 from bertkit.training.lamb import Lamb
 from bertkit.training.muon import Muon, find_hidden_matrices
 
@@ -66,7 +68,7 @@ def build_optimizer(
     lr_scales: Mapping[str, float] | None = None,
     l2_penalties: Mapping[str, float] | None = None,
     precision: Precision = "float32",
-) -> torch.optim.Optimizer:
+) -> Optimizer:
     """AdamW, LAMB, Muon or Adagrad, with weight decay on matrices only, not on biases and LayerNorm (one dimension).
 
     ``lr_scales`` maps the name of a parameter to a factor of its learning rate (1 without an entry). ``l2_penalties``
@@ -76,16 +78,15 @@ def build_optimizer(
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     hidden = find_hidden_matrices(model) if config.kind == "muon" else {}
     optimizer = _build(config, _group(trained, config, lr_scales or {}, hidden), precision)
-    # Created here and not by torch in the first step, so that a checkpoint can be loaded before it.
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
+    for group in optimizer.groups:
+        for parameter in group.parameters:
             optimizer.state[parameter] = {
                 "step": torch.zeros((), device=parameter.device),
-                **{moment: torch.zeros_like(parameter) for moment in _list_moments(config, group["matrices"])},
+                **{moment: torch.zeros_like(parameter) for moment in _list_moments(config, group.matrices)},
             }
     restart(optimizer, config)
     set_lr(optimizer, config)
-    _add_penalties(optimizer, [(trained[name], factor) for name, factor in (l2_penalties or {}).items()])
+    optimizer.penalties = [(trained[name], factor) for name, factor in (l2_penalties or {}).items()]
     return optimizer
 
 
@@ -94,7 +95,7 @@ def _group(
     config: OptimizerConfig,
     lr_scales: Mapping[str, float],
     hidden: Mapping[str, int],
-) -> list[dict[str, object]]:
+) -> list[ParameterGroup]:
     """The parameters in groups of equal settings, matrices first; ``hidden`` are the matrices that Muon trains."""
     groups: dict[tuple[bool, int, float], list[Tensor]] = {}
     for is_matrix in (True, False):
@@ -103,15 +104,15 @@ def _group(
                 key = (is_matrix, hidden.get(name, 0), lr_scales.get(name, 1.0))
                 groups.setdefault(key, []).append(parameter)
     return [
-        {
-            "params": each,
-            "betas": (config.beta1, config.beta2),
-            "eps": config.eps,
-            "weight_decay": (config.muon_weight_decay if matrices else config.weight_decay) if is_matrix else 0.0,
-            "lr_scale": lr_scale,
-            "adapts": is_matrix,  # read by LAMB only
-            "matrices": matrices,  # read by Muon only
-        }
+        ParameterGroup(
+            parameters=each,
+            betas=(config.beta1, config.beta2),
+            eps=config.eps,
+            weight_decay=(config.muon_weight_decay if matrices else config.weight_decay) if is_matrix else 0.0,
+            is_matrix=is_matrix,
+            matrices=matrices,
+            lr_scale=lr_scale,
+        )
         for (is_matrix, matrices, lr_scale), each in groups.items()
     ]
 
@@ -122,31 +123,17 @@ def _list_moments(config: OptimizerConfig, matrices: int) -> tuple[str, ...]:
     return ("momentum",) if matrices else ("exp_avg", "exp_avg_sq")
 
 
-def _build(config: OptimizerConfig, groups: list[dict[str, object]], precision: Precision) -> torch.optim.Optimizer:
+def _build(config: OptimizerConfig, groups: Sequence[ParameterGroup], precision: Precision) -> Optimizer:
     if config.kind == "lamb":
-        return Lamb(groups, {"lr": config.lr})
+        return Lamb(groups)
     if config.kind == "muon":
-        return Muon(groups, lr=config.lr, dtype=getattr(torch, precision))
+        return Muon(groups, dtype=getattr(torch, precision))
     if config.kind == "adagrad":
-        return torch.optim.Adagrad(groups, lr=config.lr, foreach=True)
-    return AdamW(groups, lr=config.lr)
+        return Adagrad(groups)
+    return AdamW(groups)
 
 
-def _add_penalties(optimizer: torch.optim.Optimizer, penalised: Sequence[tuple[Tensor, float]]) -> None:
-    """Before every step, add the gradient of ``factor * parameter ** 2``, which is ``2 * factor * parameter``."""
-    if not penalised:
-        return
-
-    def add_gradients(*_: object) -> None:
-        with torch.no_grad():
-            for parameter, factor in penalised:
-                if parameter.grad is not None:
-                    parameter.grad = parameter.mul(2 * factor).add_(parameter.grad)  # which may be sparse
-
-    optimizer.register_step_pre_hook(add_gradients)
-
-
-def restart(optimizer: torch.optim.Optimizer, config: OptimizerConfig) -> None:
+def restart(optimizer: Optimizer, config: OptimizerConfig) -> None:
     """Set the moments and step counters to their initial values."""
     for state in optimizer.state.values():
         state["step"].fill_(0.0 if config.bias_correction else _UNCORRECTED_STEP)
@@ -156,13 +143,13 @@ def restart(optimizer: torch.optim.Optimizer, config: OptimizerConfig) -> None:
             state["sum"].fill_(config.initial_accumulator)
 
 
-def set_lr(optimizer: torch.optim.Optimizer, config: OptimizerConfig, factor: float = 1.0) -> None:
+def set_lr(optimizer: Optimizer, config: OptimizerConfig, factor: float = 1.0) -> None:
     """Set every learning rate: the peak in ``config`` times ``factor`` and the parameter's entry in ``lr_scales``."""
-    for group in optimizer.param_groups:
-        group["lr"] = (config.muon_lr if group["matrices"] else config.lr) * factor * group["lr_scale"]
+    for group in optimizer.groups:
+        group.lr = (config.muon_lr if group.matrices else config.lr) * factor * group.lr_scale
 
 
-def named_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def named_state(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
     """Moments and step counters by name, ``<parameter>/<exp_avg | exp_avg_sq | momentum | sum | step>``; no copies."""
     return {
         f"{name}/{kind}": value
@@ -171,7 +158,7 @@ def named_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str,
     }
 
 
-def load_named_state(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+def load_named_state(model: nn.Module, optimizer: Optimizer, tensors: dict[str, Tensor]) -> None:
     """Load the tensors of ``named_state`` in place, bit for bit."""
     for name, parameter in model.named_parameters():
         for kind, value in optimizer.state.get(parameter, {}).items():
