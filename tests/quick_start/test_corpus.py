@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from bertkit.data.shards import read_manifest
-from bertkit.quick_start import corpus
+from bertkit.errors import BertkitError
+from bertkit.quick_start import corpus, docstrings
 from bertkit.quick_start.corpus import describe_text, prepare_corpus, read_documents
-from bertkit.quick_start.docstrings import Document
+from bertkit.quick_start.docstrings import Document, Source
 from bertkit.report.progress import Progress
 
 TEXT = " ".join(f"The {noun} is in the old house." for noun in ("lamp", "chair", "table", "clock"))
@@ -39,7 +42,20 @@ def test_documents_are_read_up_to_the_size_that_fits(tmp_path: Path, monkeypatch
 def test_reading_ends_in_time_when_there_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packages = write_packages(tmp_path)
     monkeypatch.setattr(corpus, "_MIN_DOCUMENTS", 2)
+    monkeypatch.setattr(docstrings, "_SOURCES_PER_CALL", 1)  # processes still read when there is enough
     assert len(read_documents(packages, 1e-9, Progress("quiet"))) == 2
+
+
+def end_at_once(sources: Sequence[Source]) -> list[list[list[str]]]:
+    os._exit(7)
+
+
+def test_the_end_of_a_process_that_reads_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docstrings, "_read_all", end_at_once)
+    with pytest.raises(
+        BertkitError, match=r"a process of the quickstart ended with exit code 7: its error is above\.$"
+    ):
+        read_documents(write_packages(tmp_path), 1.0, Progress("quiet"))
 
 
 def test_less_than_a_minute_has_the_text_of_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from textwrap import dedent
 
 import pytest
 
+from bertkit.quick_start import docstrings
 from bertkit.quick_start.docstrings import (
     PROSE_RICH,
     STANDARD_LIBRARY,
@@ -184,7 +185,7 @@ def test_a_string_with_half_a_character_is_left_out(tmp_path: Path) -> None:
 
 
 def read_packages(packages: dict[str, Path]) -> list[Document]:
-    return [document for found in harvest(list_sources(packages)) for document in found]
+    return [document for found in harvest(list_sources(packages), 2) for document in found]
 
 
 def sentences(*nouns: str) -> str:
@@ -208,13 +209,13 @@ def test_sentences_are_unique_and_short_docstrings_are_joined(tmp_path: Path) ->
     folder = write_package(tmp_path / "kitchen")
     sources = {each.module: each for each in list_sources({"kitchen": folder})}
     assert set(sources) == {"kitchen", "kitchen.a", "kitchen.b", "kitchen.c"}, "tests are no documentation"
-    in_order = harvest(sources[f"kitchen.{name}"] for name in "abc")
+    in_order = harvest([sources[f"kitchen.{name}"] for name in "abc"], 1)
     assert [[each.text for each in found] for found in in_order] == [
         [sentences("apple", "cup", "spoon", "fork", "knife")],
         [],
         [],
     ]
-    other_order = harvest(sources[f"kitchen.{name}"] for name in "cba")
+    other_order = harvest([sources[f"kitchen.{name}"] for name in "cba"], 1)
     assert [[each.text for each in found] for found in other_order] == [
         [sentences("cup", "salt", "oil")],
         [sentences("apple", "pear", "plum")],
@@ -222,9 +223,11 @@ def test_sentences_are_unique_and_short_docstrings_are_joined(tmp_path: Path) ->
     ]
 
 
-def test_the_same_packages_give_the_same_documents(tmp_path: Path) -> None:
+def test_the_same_packages_give_the_same_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many processes read how many files at a time."""
     packages = {"kitchen": write_package(tmp_path / "kitchen"), "larder": write_package(tmp_path / "larder")}
     documents = read_packages(packages)
+    monkeypatch.setattr(docstrings, "_SOURCES_PER_CALL", 1)
     assert documents == read_packages(packages)
     seen = [sentence for each in documents for sentence in each.sentences]
     assert len(seen) == len(set(seen))

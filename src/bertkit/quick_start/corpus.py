@@ -10,7 +10,9 @@ from pathlib import Path
 
 from bertkit.data.prepare import prepare
 from bertkit.data.sources import ReadOptions
+from bertkit.machine.processor import count_cores
 from bertkit.quick_start.docstrings import Document, Source, harvest, list_sources
+from bertkit.quick_start.workers import explain_ended_process
 from bertkit.report.progress import Progress
 from bertkit.text import wordpiece
 from bertkit.text.wordpiece import WordPiece
@@ -32,11 +34,12 @@ def read_documents(packages: Mapping[str, Path], minutes: float, progress: Progr
     sources = _sample(list_sources(packages), _SOURCE_MEGABYTES_PER_MINUTE * max(1, minutes))
     documents: list[Document] = []
     progress.start("reading documentation", len(sources), "file")
-    for done, found in enumerate(harvest(sources), start=1):
-        documents += found
-        progress.advance(done, documents=len(documents))
-        if time.monotonic() > deadline and len(documents) >= _MIN_DOCUMENTS:
-            break
+    with explain_ended_process():
+        for done, found in enumerate(harvest(sources, count_cores()), start=1):
+            documents += found
+            progress.advance(done, documents=len(documents))
+            if time.monotonic() > deadline and len(documents) >= _MIN_DOCUMENTS:
+                break
     progress.finish()
     return documents
 

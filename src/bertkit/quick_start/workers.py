@@ -1,12 +1,13 @@
-"""The fine-tunings of the quickstart, several at a time in processes of one thread each.
+"""The processes of the quickstart: fine-tunings, several at a time in one thread each, and what is said when one ends.
 
 Independent runs need not wait for each other, as the threads of one run do after each of its short matrix products.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import as_completed
+from contextlib import contextmanager
 
 from bertkit.errors import BertkitError
 from bertkit.finetuning.record import FinetuneRun
@@ -30,18 +31,23 @@ def finetune_all(runs: Sequence[FinetuneRun], processes: int, name: str, progres
     """The results of ``runs``, of which ``processes`` are computed at a time; ``name`` is shown."""
     progress.start(name, len(runs), "run")
     progress.advance(0)
-    with WorkerPool(_finetune, min(processes, len(runs)), environment=_ONE_THREAD) as pool:
+    with explain_ended_process(), WorkerPool(_finetune, min(processes, len(runs)), environment=_ONE_THREAD) as pool:
         futures = [pool.submit(run) for run in runs]
-        try:
-            for number, future in enumerate(as_completed(futures), start=1):
-                future.result()  # raises the error of a process at once, while others still compute
-                progress.advance(number)
-        except WorkerDiedError as error:
-            raise BertkitError(
-                f"a process of the quickstart ended with {error}: it was killed, or memory ran out. Run it again."
-            ) from error
+        for number, future in enumerate(as_completed(futures), start=1):
+            future.result()  # raises the error of a process at once, while others still compute
+            progress.advance(number)
     progress.finish()
     return [future.result() for future in futures]
+
+
+@contextmanager
+def explain_ended_process() -> Iterator[None]:
+    """Raise a BertkitError where a process ended before its result was there."""
+    try:
+        yield
+    except WorkerDiedError as error:
+        reason = "it was killed, or memory ran out. Run it again" if error.exit_code < 0 else "its error is above"
+        raise BertkitError(f"a process of the quickstart ended with {error}: {reason}.") from error
 
 
 def _finetune(run: FinetuneRun) -> FinetuneResult:
