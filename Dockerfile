@@ -14,7 +14,8 @@ RUN python -m venv /opt/bertkit \
        --extra-index-url https://download.pytorch.org/whl/cpu '.[serve]'
 
 FROM python:3.13-slim
-# The compiler makes one text 1.7 times as fast (Zen 3): at the first start bertkit compiles C for the processor it finds.
+# bertkit compiles its C code for the processor that it finds at the start of a container. A prediction for one text then
+# takes 10.9 ms instead of 18.5 (Zen 3).
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import subprocess
 import sys
@@ -29,7 +30,7 @@ def one_function(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     """In place of all passes, which take the compiler ten seconds on a busy machine, one function is compiled."""
     source = tmp_path_factory.mktemp("source") / "one.c"
     source.write_text("void one_function(void) {}\n")
-    monkeypatch.setattr(fused, "_COMMAND", ("cc", *fused._FLAGS, str(source), "-o"))
+    monkeypatch.setattr(fused, "_SOURCES", (str(source),))
     monkeypatch.setattr(fused, "_SIGNATURES", {"one_function": ()})
 
 
@@ -49,7 +50,7 @@ def test_the_compiled_file_is_kept_and_used_again(tmp_path: Path, monkeypatch: p
     assert fused._library() is not None
     (kept,) = (tmp_path / "bertkit").glob("fused-*.so")
     fused._library.cache_clear()
-    monkeypatch.setattr(fused, "_COMMAND", ("false",))
+    monkeypatch.setattr(fused, "_COMPILER", "false")
     monkeypatch.setattr(fused, "_fingerprint", lambda: kept.stem.removeprefix("fused-"))
     assert fused._library() is not None
 
@@ -91,12 +92,32 @@ def test_where_files_cannot_be_executed_they_are_loaded_from_memory(
         assert library.one_function() is None
         fused._library.cache_clear()
     assert len(list((tmp_path / "bertkit").glob("fused-*.so"))) == 1
+    # Another library is not taken for the first one.
+    source = tmp_path / "other.c"
+    source.write_text("int other_function(void) { return 7; }\n")
+    monkeypatch.setattr(fused, "_SOURCES", (str(source),))
+    monkeypatch.setattr(fused, "_SIGNATURES", {})
+    library = fused._library()
+    assert library is not None
+    assert library.other_function() == 7
+
+
+@needs_compiler
+@pytest.mark.usefixtures("one_function")
+def test_a_python_without_files_in_memory_has_no_library_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> ctypes.CDLL:
+        raise OSError(f"{path}: failed to map segment from shared object")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(ctypes, "CDLL", refuse)
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    assert fused._library() is None
 
 
 @pytest.mark.parametrize("command", ["false", "no-such-compiler"])
 def test_without_a_compiler_there_is_no_library(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(fused, "_COMMAND", (command,))
+    monkeypatch.setattr(fused, "_COMPILER", command)
     assert not fused.is_compiled()
     assert "no C compiler" in fused.explain()
 
@@ -174,7 +195,7 @@ def test_a_library_without_the_functions_is_no_library(monkeypatch: pytest.Monke
 
 def test_missing_sources_are_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "_SOURCES", (tmp_path / "absent.c",))
-    monkeypatch.setattr(fused, "_COMMAND", ("false",))
+    monkeypatch.setattr(fused, "_COMPILER", "false")
     assert not fused.is_compiled()
 
 

@@ -2,7 +2,7 @@
 
 torch makes one sweep per operation, so dropout, residual and LayerNorm of a sub-layer take ten sweeps. Where bfloat16
 products are fast (AMX), these sweeps are most of a step, and the products themselves are far from the speed of the
-processor. The C compiler of the machine (``cc``) compiles the C files of this folder once, in three seconds, into the
+processor. The C compiler of the machine (``cc``) compiles the C files of this folder once, in seconds, into the
 user's cache folder. Without a compiler torch computes the same: dropout masks are equal, results differ by rounding.
 
 ``fused_training.py``, ``update.py``, ``fused_inference.py``, ``float_products.py``, ``int8_products.py``, ``amx.py``
@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -36,23 +38,27 @@ _SOURCES = (
     *("fused_training.c", "fused_inference.c", "float_products.c", "int8_products.c"),
     *("amx_products.c", "amx_attention.c", "update.c"),
 )
+_COMPILER = "cc"
 _FLAGS = (
     "-O3",
     "-march=native",
     "-fopenmp",
     "-fPIC",
-    "-shared",
-    "-Wl,-Bsymbolic",  # layer_norm and others are also names of functions of other libraries
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fno-strict-aliasing",
 )
-_COMMAND = ("cc", *_FLAGS, *(str(_FOLDER / name) for name in _SOURCES), "-lm", "-o")
+_LINK_FLAGS = (
+    "-shared",
+    "-fopenmp",
+    "-lm",
+    "-Wl,-Bsymbolic",  # layer_norm and others are also names of functions of other libraries
+)
 _PROCESSOR = ("model name", "flags", "CPU implementer", "CPU part", "Features")
 """The lines of /proc/cpuinfo that ``-march=native`` depends on."""
 
 _MOST_SECONDS = 600
-"""For the compiler, which needs three on an idle core and was seen to need more than 60 on a busy one."""
+"""For a call of the compiler: up to three on an idle core, and more than 60 were seen on a busy one."""
 
 _DIGEST_BYTES = 32
 
@@ -184,14 +190,24 @@ def _load_from_temporary() -> ctypes.CDLL | None:
 
 
 def _compile(path: Path) -> None:
-    """Write ``path``; raises OSError if it cannot be loaded then."""
-    try:
-        subprocess.run((*_COMMAND, str(path)), check=True, capture_output=True, timeout=_MOST_SECONDS)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise _CompilerError(str(error)) from error
+    """Compile the C files in parallel and link them into ``path``; raises OSError if the result cannot be loaded."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as threads:
+        objects = [str(Path(folder) / f"{number}.o") for number in range(len(_SOURCES))]
+        commands = [
+            (*_FLAGS, "-c", str(_FOLDER / name), "-o", file) for name, file in zip(_SOURCES, objects, strict=True)
+        ]
+        list(threads.map(_run_compiler, commands))
+        _run_compiler((*objects, *_LINK_FLAGS, "-o", str(path)))
     _load(path)
     with path.open("ab") as file:  # which a loader does not read
         file.write(hashlib.sha256(path.read_bytes()).digest())
+
+
+def _run_compiler(arguments: Sequence[str]) -> None:
+    try:
+        subprocess.run((_COMPILER, *arguments), check=True, capture_output=True, timeout=_MOST_SECONDS)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise _CompilerError(str(error)) from error
 
 
 def _load(path: Path) -> ctypes.CDLL:
@@ -206,16 +222,17 @@ def _load(path: Path) -> ctypes.CDLL:
 
 
 def _open(path: Path) -> ctypes.CDLL:
-    """The library. Where files may not be executed (``noexec``, as /tmp of many containers), a copy in memory is."""
+    """Load the library; where the file system forbids it (``noexec``, as /tmp of many containers), a copy in memory."""
     try:
         return ctypes.CDLL(str(path))
     except OSError:
-        if sys.platform != "linux":
+        if sys.platform != "linux" or not hasattr(os, "memfd_create"):  # some Pythons for Linux are built without it
             raise
-        with os.fdopen(os.memfd_create(path.name), "wb") as copy:
-            copy.write(path.read_bytes())
-            copy.flush()
-            return ctypes.CDLL(f"/proc/self/fd/{copy.fileno()}")
+        # Never closed: the loader knows the library by this name, and would return it for another of the same number.
+        copy = os.memfd_create(path.name)
+        with os.fdopen(copy, "wb", closefd=False) as file:
+            file.write(path.read_bytes())
+        return ctypes.CDLL(f"/proc/self/fd/{copy}")
 
 
 def _fingerprint() -> str:
@@ -227,13 +244,13 @@ def _fingerprint() -> str:
     except OSError:
         pass
     files = [(_FOLDER / name).read_text(encoding="utf-8") for name in (*_HEADERS, *_SOURCES)]
-    content = [*files, *_FLAGS, *processor, _identify_compiler()]
+    content = [*files, *_FLAGS, *_LINK_FLAGS, *processor, _identify_compiler()]
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:16]
 
 
 def _identify_compiler() -> str:
     """Path, size and time of the compiler's program, which change when it is replaced; empty without one."""
-    found = shutil.which(_COMMAND[0])
+    found = shutil.which(_COMPILER)
     if found is None:
         return ""
     program = Path(found).resolve()
