@@ -75,7 +75,12 @@ def test_the_documentation_has_every_parameter_and_the_result() -> None:
     [
         (("rose",), {}, "press: missing a required .*'book'"),
         (("rose", "atlas"), {}, "press: too many positional arguments"),
-        (("rose",), {"book": "atlas", "day": 3}, "press: got an unexpected keyword argument 'day'"),
+        (
+            ("rose",),
+            {"book": "atlas", "day": 3},
+            "press: got an unexpected keyword argument 'day'. Did you mean \"days\"",
+        ),
+        (("rose",), {"place": "attic"}, "press: got an unexpected keyword argument 'place'.$"),
     ],
 )
 def test_wrong_arguments_name_the_verb(arguments: tuple[str, ...], named: dict[str, object], message: str) -> None:

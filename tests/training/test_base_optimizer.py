@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from copy import deepcopy
 from typing import Literal
 
 import pytest
 import torch
-from torch import nn
+from tests.training.optimizer_steps import take_steps
+from torch import Tensor, nn
 
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer
 
@@ -41,6 +43,33 @@ def test_an_l2_penalty_equals_a_squared_norm_in_the_loss() -> None:
             optimizer.step()
         found.append(model.weight.detach())
     torch.testing.assert_close(found[0], found[1])
+
+
+def take_steps_of_torch(model: nn.Module, optimizer: torch.optim.Optimizer, steps: list[list[Tensor]]) -> None:
+    for gradients in steps:
+        for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+            parameter.grad = gradient.clone()
+        optimizer.step()
+
+
+@pytest.mark.parametrize("kind", ["adam", "adagrad"])
+def test_steps_have_the_bits_of_torchs_classes(kind: Literal["adam", "adagrad"]) -> None:
+    config = OptimizerConfig(kind=kind, lr=0.01, weight_decay=0.1, bias_correction=True, initial_accumulator=0.5)
+    model = nn.Sequential(nn.Linear(13, 7), nn.LayerNorm(7))
+    copy = deepcopy(model)
+    steps = take_steps(model, build_optimizer(model, config), 5)
+    groups = [
+        {"params": [each for each in copy.parameters() if (each.ndim > 1) is is_matrix], "weight_decay": decay}
+        for is_matrix, decay in ((True, 0.1), (False, 0.0))
+    ]
+    optimizer: torch.optim.Optimizer
+    if kind == "adam":
+        optimizer = torch.optim.AdamW(groups, lr=0.01, eps=config.eps, fused=True)
+    else:
+        optimizer = torch.optim.Adagrad(groups, lr=0.01, eps=config.eps, initial_accumulator_value=0.5, foreach=True)
+    take_steps_of_torch(copy, optimizer, steps)
+    for ours, theirs in zip(model.parameters(), copy.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
 
 
 def test_gradients_are_forgotten() -> None:

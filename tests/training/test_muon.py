@@ -108,7 +108,7 @@ def test_the_rate_of_other_weights_is_not_that_of_the_hidden_matrices() -> None:
     """As in a phase that trains new heads with ``head_lr``."""
     optimizer = build_optimizer(nn.Linear(7, 7), CONFIG)
     set_lr(optimizer, replace(CONFIG, lr=10 * CONFIG.lr))
-    rates = {bool(group.matrices): group.lr for group in optimizer.groups}
+    rates = {bool(group.muon_matrices): group.lr for group in optimizer.groups}
     assert rates == pytest.approx({True: CONFIG.muon_lr, False: 10 * CONFIG.lr})
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from bertkit.api.tables import tables_as_files
-from bertkit.errors import BertkitError, usage_error
+from bertkit.errors import BertkitError, did_you_mean, usage_error
 from bertkit.formats.memory_tables import is_memory_table
 from bertkit.inference.texts import describe_value
 from bertkit.machine.device import use_device
@@ -40,6 +40,7 @@ def verb(record: Callable[P, SomeOptions]) -> Callable[[Callable[[SomeOptions], 
 
     def decorate(function: Callable[[SomeOptions], Result]) -> Callable[P, Result]:
         def call(*arguments: P.args, **named: P.kwargs) -> Result:
+            _refuse_unknown(signature, named, f"bertkit.{function.__name__}")
             try:
                 given = signature.bind(*arguments, **named).arguments
             except TypeError as error:
@@ -66,6 +67,14 @@ def verb(record: Callable[P, SomeOptions]) -> Callable[[Callable[[SomeOptions], 
         return call
 
     return decorate
+
+
+def _refuse_unknown(signature: Signature, named: Iterable[str], verb: str) -> None:
+    """Raise a TypeError for a name that is no parameter, with the one that may be meant."""
+    for name in named:
+        if name not in signature.parameters:
+            hint = did_you_mean(name, signature.parameters)
+            raise TypeError(f"{verb}: got an unexpected keyword argument '{name}'.{hint}")
 
 
 def _note_parameters(error: BertkitError, options: Sequence[Option]) -> None:

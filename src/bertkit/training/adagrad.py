@@ -17,9 +17,8 @@ class Adagrad(Optimizer):
                 adagrad(
                     parameters,
                     gradients,
-                    self._list_state(parameters, "sum"),
-                    self._list_state(parameters, "step"),
-                    has_sparse_grad=any(each.is_sparse for each in gradients),
+                    self.list_state(parameters, "sum"),
+                    self.list_state(parameters, "step"),
                     foreach=True,
                     lr=group.lr,
                     weight_decay=group.weight_decay,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Int
@@ -26,13 +26,13 @@ class AdamW(Optimizer):
         self._entries: dict[Tensor, tuple[int, Tensor]] = {}
 
     def _update(self) -> None:
-        """Update every parameter that has a gradient; afterwards sparse ones are None."""
+        """Update every parameter that has a gradient; sparse gradients are None afterwards."""
         for group in self.groups:
             for parameter in group.parameters:
                 if parameter.grad is not None and parameter.grad.is_sparse:
                     self._update_table(parameter, group)
                     parameter.grad = None
-            update_with_adamw(group, self.state)
+            update_with_adamw(self, group)
 
     def _update_table(self, table: Tensor, group: ParameterGroup) -> None:
         assert table.grad is not None
@@ -67,17 +67,17 @@ class AdamW(Optimizer):
         return entries
 
 
-def update_with_adamw(group: ParameterGroup, state: Mapping[Tensor, Mapping[str, Tensor]]) -> None:
+def update_with_adamw(optimizer: Optimizer, group: ParameterGroup) -> None:
     """Update the parameters of a group that have a gradient, none of which may be sparse."""
     parameters, gradients = group.with_gradients()
     if parameters:
         adamw(
             parameters,
             gradients,
-            [state[each]["exp_avg"] for each in parameters],
-            [state[each]["exp_avg_sq"] for each in parameters],
+            optimizer.list_state(parameters, "exp_avg"),
+            optimizer.list_state(parameters, "exp_avg_sq"),
             max_exp_avg_sqs=[],
-            state_steps=[state[each]["step"] for each in parameters],
+            state_steps=optimizer.list_state(parameters, "step"),
             fused=True,
             amsgrad=False,
             beta1=group.betas[0],

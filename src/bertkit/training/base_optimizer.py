@@ -1,7 +1,8 @@
 """What every optimizer has: groups of parameters, a state for each parameter, and a step.
 
 ``torch.optim.Optimizer`` has the same, but the first one that is made imports ``torch._dynamo``, which takes nearly as
-long as ``import torch`` (1.6 to 2.3 s on a Zen 3). The functions below torch's optimizers do not, so those are used.
+long as ``import torch`` (1.6 to 2.3 s on a Zen 3). The functions with which torch updates parameters, such as
+``torch.optim.adamw.adamw``, do not import it: they are called directly.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from torch import Tensor
 class ParameterGroup:
     """Parameters with the same settings: all are matrices (or tables), or none is.
 
-    ``lr_scale`` is the factor by which their learning rate ``lr`` differs from that of the settings. ``matrices`` is
-    the number of matrices that each stacks, if Muon trains them, else 0.
+    ``lr_scale`` is the factor by which their learning rate ``lr`` differs from that of the settings. If Muon trains
+    them, ``muon_matrices`` is the number of matrices that each stacks, else 0.
     """
 
     parameters: list[Tensor]
@@ -27,7 +28,7 @@ class ParameterGroup:
     eps: float
     weight_decay: float
     is_matrix: bool
-    matrices: int
+    muon_matrices: int
     lr_scale: float
     lr: float = 0.0
 
@@ -67,6 +68,6 @@ class Optimizer(ABC):
     def _update(self) -> None:
         """Update every parameter that has a gradient, without autograd."""
 
-    def _list_state(self, parameters: Sequence[Tensor], name: str) -> list[Tensor]:
+    def list_state(self, parameters: Sequence[Tensor], name: str) -> list[Tensor]:
         """One tensor of the state of each of the parameters."""
         return [self.state[each][name] for each in parameters]

@@ -29,7 +29,7 @@ class Lamb(Optimizer):
     def _directions(self, group: ParameterGroup, parameters: list[Tensor], gradients: list[Tensor]) -> list[Tensor]:
         """Update the moments with the gradients, and return Adam's update for a learning rate of 1."""
         beta1, beta2 = group.betas
-        first, second, steps = (self._list_state(parameters, name) for name in ("exp_avg", "exp_avg_sq", "step"))
+        first, second, steps = (self.list_state(parameters, name) for name in ("exp_avg", "exp_avg_sq", "step"))
         torch._foreach_add_(steps, 1.0)
         torch._foreach_lerp_(first, gradients, 1 - beta1)
         torch._foreach_mul_(second, beta2)

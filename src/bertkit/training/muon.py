@@ -64,10 +64,10 @@ class _Update(NamedTuple):
 
 
 class Muon(Optimizer):
-    """Muon for groups with ``matrices`` above 0, fused AdamW for the others.
+    """Muon for groups with ``muon_matrices`` above 0, fused AdamW for the others.
 
     Muon: ``m = 0.95 m + 0.05 g``, ``u = orthogonal(0.95 m + 0.05 g)``, ``x -= lr * sqrt(max(1, R / C)) * u``. Each of
-    the ``matrices`` that a tensor stacks is one ``x``. Weight decay is ``x *= 1 - lr * weight_decay``.
+    the matrices that a tensor stacks is one ``x``. Weight decay is ``x *= 1 - lr * weight_decay``.
 
     Equal shapes are orthogonalised in one batched product, in ``dtype``. torch.optim.Muon takes whole tensors, so it
     cannot train the stacked queries, keys and values apart.
@@ -80,14 +80,14 @@ class Muon(Optimizer):
     def _update(self) -> None:
         by_shape: dict[torch.Size, list[_Update]] = {}
         for group in self.groups:
-            if not group.matrices:
-                update_with_adamw(group, self.state)
+            if not group.muon_matrices:
+                update_with_adamw(self, group)
                 continue
             for parameter, gradient in zip(*group.with_gradients(), strict=True):
                 parameter.mul_(1 - group.lr * group.weight_decay)
                 momentum = self.state[parameter]["momentum"].lerp_(gradient, 1 - _MOMENTUM)
                 direction = gradient.lerp(momentum, _MOMENTUM)
-                parts = (each.chunk(group.matrices) for each in (parameter, direction))
+                parts = (each.chunk(group.muon_matrices) for each in (parameter, direction))
                 for weight, part in zip(*parts, strict=True):
                     by_shape.setdefault(weight.shape, []).append(_Update(weight, part, group.lr))
         for (rows, columns), updates in by_shape.items():

@@ -82,7 +82,7 @@ def build_optimizer(
         for parameter in group.parameters:
             optimizer.state[parameter] = {
                 "step": torch.zeros((), device=parameter.device),
-                **{moment: torch.zeros_like(parameter) for moment in _list_moments(config, group.matrices)},
+                **{moment: torch.zeros_like(parameter) for moment in _list_moments(config, group.muon_matrices)},
             }
     restart(optimizer, config)
     set_lr(optimizer, config)
@@ -110,7 +110,7 @@ def _group(
             eps=config.eps,
             weight_decay=(config.muon_weight_decay if matrices else config.weight_decay) if is_matrix else 0.0,
             is_matrix=is_matrix,
-            matrices=matrices,
+            muon_matrices=matrices,
             lr_scale=lr_scale,
         )
         for (is_matrix, matrices, lr_scale), each in groups.items()
@@ -146,7 +146,7 @@ def restart(optimizer: Optimizer, config: OptimizerConfig) -> None:
 def set_lr(optimizer: Optimizer, config: OptimizerConfig, factor: float = 1.0) -> None:
     """Set every learning rate: the peak in ``config`` times ``factor`` and the parameter's entry in ``lr_scales``."""
     for group in optimizer.groups:
-        group.lr = (config.muon_lr if group.matrices else config.lr) * factor * group.lr_scale
+        group.lr = (config.muon_lr if group.muon_matrices else config.lr) * factor * group.lr_scale
 
 
 def named_state(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
