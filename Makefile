@@ -11,7 +11,8 @@ PINNED := $(PIP) install --constraint constraints.txt
 # Folders are listed too, so that a deleted file counts as a change.
 SOURCES := $(shell find src -not -path '*__pycache__*') pyproject.toml README.md LICENSE
 
-# Tests check every annotation of bertkit, shapes included, at every call. 9,400 tests take 14 to 24 minutes in two processes.
+# Tests check every annotation of bertkit, shapes included, at every call. 9,400 tests take 14 to 24 minutes in two
+# processes, each of which has whole files, so that what the tests of a file share is made once.
 PYTEST := $(BIN)/pytest --jaxtyping-packages=bertkit,shapes.checked
 # Where a test may take minutes, a hanging one is reported after half an hour instead of five minutes.
 LONG := -o faulthandler_timeout=1800
@@ -26,7 +27,7 @@ quickstart: $(STAMPS)/wheel ## raw text to a fine-tuned BERT, with no input at a
 	@$(BIN)/bertkit quickstart -o runs/quickstart-$$(date +%Y%m%d-%H%M%S)
 
 test: $(STAMPS)/wheel $(STAMPS)/tools ## build the wheel, install it, test what is installed
-	@BERTKIT_TEST_INSTALLED=1 $(PYTEST) --numprocesses 2
+	@BERTKIT_TEST_INSTALLED=1 $(PYTEST) --numprocesses 2 --dist loadfile
 
 test-faults: $(STAMPS)/wheel $(STAMPS)/tools ## crashes, full disks and flipped bits: the long fault tests
 	@BERTKIT_TEST_INSTALLED=1 $(PYTEST) -m faults $(LONG)

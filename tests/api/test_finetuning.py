@@ -12,6 +12,8 @@ from bertkit.errors import BertkitError
 from bertkit.finetuning.defaults import SMALL_MODELS
 from bertkit.task_types import Columns, Split, TaskFiles, TextClassificationTask
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 QUICK = ["batch_size=13", "epochs=1", "limit=13"]
 
 

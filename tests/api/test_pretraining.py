@@ -14,6 +14,8 @@ from bertkit.objectives.passages import AdjacentPassages
 from bertkit.pretraining.planning import PretrainPlan
 from bertkit.pretraining.run import PretrainResult
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 
 @pytest.fixture(autouse=True)
 def short_measurements(monkeypatch: pytest.MonkeyPatch) -> None:

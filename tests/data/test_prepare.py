@@ -29,6 +29,8 @@ from bertkit.storage.remote import to_path
 from bertkit.text import bpe, byte_bpe, wordpiece, words
 from bertkit.text.wordpiece import WordPiece, train
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 WORDS = ("the", "cat", "slept", "on", "a", "mat", "and", "it", "saw", "three", "dogs", "run", "from", "[MASK]", "house")
 PARAGRAPHS = [
     " ".join(["One", *(WORDS[(number * step) % len(WORDS)] for step in range(1, 2 + number % 11))]) + "."

@@ -20,7 +20,7 @@ from bertkit.model import Model
 from bertkit.pretraining.record import PretrainRun
 from bertkit.text import bpe
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
+pytestmark = pytest.mark.usefixtures("no_pictures", "without_shape_checks")
 
 QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 13, "limit": 37, "progress": "quiet"}
 WITH_LSTM = ["lstm_layers=2"]

@@ -20,6 +20,8 @@ from bertkit.tasks.glue import sst2
 from bertkit.user_tables.guess import guess
 from bertkit.user_tables.input_columns import with_encoding
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 QUIET = Progress("quiet")
 
 

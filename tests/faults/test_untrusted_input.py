@@ -39,6 +39,8 @@ from bertkit.report.tables import markdown_table, print_table
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import train
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 WORDS = "river stone early garden music letter winter seven market silver bridge"
 SECONDS = 20
 """Of the processor. What is refused needs a fraction of one; what is not refused needed minutes."""

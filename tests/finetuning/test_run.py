@@ -18,6 +18,8 @@ from bertkit.finetuning.train_seed import train_seed
 from bertkit.runs import read_metrics, read_run
 from bertkit.user_tables.guess import guess
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 33, "progress": "quiet"}
 
 

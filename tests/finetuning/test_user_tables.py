@@ -18,6 +18,8 @@ from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.model import Model
 from bertkit.text.wordpiece import train
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
