@@ -69,11 +69,11 @@ assert bertkit.pretrain(resume="objective", **quiet).steps == 2
 """
 
 PLAN = """
-objectives = f'task.objectives=["{NAMES["objective"]}"]'
+objectives = f'task.objectives=["{NAMES["objective"]}", "nsp"]'
 options = {"architecture": NAMES["encoder"], "size": "tiny", "set": [objectives], **steps}
 parameters = bertkit.pretrain("corpus", plan=True, **options).parameters
 assert parameters["embeddings"] == 64 * manifest.vocab_size
-assert parameters["heads"] == 65
+assert parameters["heads"] == 65 + 130
 """
 
 TASK = """
@@ -156,7 +156,7 @@ def test_the_tests_of_all_plug_ins_find_the_examples_and_pass(inside: Path) -> N
 
 
 def test_examples_in_the_packages_are_used_by_their_names(inside: Path, tmp_path: Path) -> None:
-    run(["-c", f"NAMES = {NAMES}\n{DATA}{ENCODER}{OBJECTIVE}{TASK}"], tmp_path, inside / "src")
+    run(["-c", f"NAMES = {NAMES}\n{DATA}{PLAN}{ENCODER}{OBJECTIVE}{TASK}"], tmp_path, inside / "src")
 
 
 def test_examples_outside_bertkit_are_used_by_their_dotted_names(outside: Path, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Literal
 
 import pytest
 import torch
-from tests.training.optimizer_steps import take_steps
-from torch import Tensor, nn
+from tests.training.optimizer_steps import set_gradients, take_steps
+from torch import nn
 
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer
 
@@ -45,13 +45,6 @@ def test_an_l2_penalty_equals_a_squared_norm_in_the_loss() -> None:
     torch.testing.assert_close(found[0], found[1])
 
 
-def take_steps_of_torch(model: nn.Module, optimizer: torch.optim.Optimizer, steps: list[list[Tensor]]) -> None:
-    for gradients in steps:
-        for parameter, gradient in zip(model.parameters(), gradients, strict=True):
-            parameter.grad = gradient.clone()
-        optimizer.step()
-
-
 @pytest.mark.parametrize("kind", ["adam", "adagrad"])
 def test_steps_have_the_bits_of_torchs_classes(kind: Literal["adam", "adagrad"]) -> None:
     config = OptimizerConfig(kind=kind, lr=0.01, weight_decay=0.1, bias_correction=True, initial_accumulator=0.5)
@@ -67,7 +60,9 @@ def test_steps_have_the_bits_of_torchs_classes(kind: Literal["adam", "adagrad"])
         optimizer = torch.optim.AdamW(groups, lr=0.01, eps=config.eps, fused=True)
     else:
         optimizer = torch.optim.Adagrad(groups, lr=0.01, eps=config.eps, initial_accumulator_value=0.5, foreach=True)
-    take_steps_of_torch(copy, optimizer, steps)
+    for gradients in steps:
+        set_gradients(copy, gradients)
+        optimizer.step()
     for ours, theirs in zip(model.parameters(), copy.parameters(), strict=True):
         assert torch.equal(ours, theirs)
 

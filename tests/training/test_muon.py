@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.training.optimizer_steps import take_steps
+from tests.training.optimizer_steps import set_gradients, take_steps
 from torch import nn
 
 from bertkit.encoders import bert
@@ -74,8 +74,7 @@ def test_steps_equal_those_of_torch() -> None:
         [names["0.bias"], names["1.bias"]], lr=0.003, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.0
     )
     for gradients in steps:
-        for parameter, gradient in zip(other.parameters(), gradients, strict=True):
-            parameter.grad = gradient.clone()
+        set_gradients(other, gradients)
         reference.step()  # type: ignore[no-untyped-call]
         adam.step()
     for number, start in zip((0, 1), before, strict=True):

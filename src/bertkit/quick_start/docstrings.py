@@ -29,7 +29,7 @@ PROSE_RICH = (STANDARD_LIBRARY, "torch", "scipy", "sympy", "sklearn", "networkx"
 _MIN_CHARACTERS = 50
 _MIN_SENTENCES = 3
 _SOURCES_PER_CALL = 64
-"""A worker process reads so many in one call, in one to two seconds on a Zen 3."""
+"""Sources that a worker process reads in one call: one to two seconds on a Zen 3."""
 
 _NO_DOCUMENTATION = frozenset({"test", "tests", "testing", "idle_test", "site-packages", "_vendor", "lib2to3"})
 
@@ -98,8 +98,8 @@ def harvest(sources: Sequence[Source], processes: int) -> Iterator[list[Document
     seen: set[str] = set()
     batches = [sources[first : first + _SOURCES_PER_CALL] for first in range(0, len(sources), _SOURCES_PER_CALL)]
     with WorkerPool(_read_all, max(1, min(processes, len(batches)))) as pool:
-        for batch, texts in zip(batches, [pool.submit(batch) for batch in batches], strict=True):
-            for source, strings in zip(batch, texts.result(), strict=True):
+        for batch, future in zip(batches, [pool.submit(batch) for batch in batches], strict=True):
+            for source, strings in zip(batch, future.result(), strict=True):
                 yield [
                     Document(package=source.package, module=source.module, sentences=tuple(sentences))
                     for sentences in _documents(strings, seen)
