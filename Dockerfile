@@ -25,6 +25,6 @@ USER 10001
 ENV PATH=/opt/bertkit/bin:$PATH HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false HOME=/tmp
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/ready', timeout=2)"]
+    CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen(f'http://127.0.0.1:{os.environ.get(\"AIP_HTTP_PORT\", 8080)}/ready', timeout=2)"]
 STOPSIGNAL SIGTERM
-ENTRYPOINT ["bertkit", "serve", "--host", "0.0.0.0", "--port", "8080"]
+ENTRYPOINT ["bertkit", "serve", "--host", "0.0.0.0"]

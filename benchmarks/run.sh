@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every benchmark with its usual arguments. Run by `make bench`, which makes .venv; half an hour on two cores.
+# The benchmarks that need no GPU and end soon, with their usual arguments. Run by `make bench`, which makes .venv; half an hour on two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=.venv/bin

@@ -73,3 +73,15 @@ def test_a_prediction_imports_neither_scikit_learn_nor_matplotlib_nor_the_compil
     label, imported = run.stdout.splitlines()
     assert label in task.labels
     assert imported == "[]"
+
+
+def test_a_library_that_cannot_be_imported_is_not_called_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "broken_library.py").write_text("raise ImportError('libarrow.so: cannot open shared object file')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(BertkitError) as caught:
+        require("broken_library", extra="parquet", purpose="data.parquet")
+    assert str(caught.value) == (
+        "data.parquet needs broken_library, which cannot be imported: libarrow.so: cannot open shared object file."
+    )

@@ -28,11 +28,15 @@ def load(module: str) -> ModuleType:
 def require(module: str, *, extra: str, purpose: str, library: str = "") -> ModuleType:
     """Import a module that ``extra`` installs; where it is missing, the usage error says what to install.
 
+    Where it is installed and fails, for want of a shared library for example, the error says why.
+
     ``purpose`` begins the message, such as "--trials"; ``library`` is the name of the library if the module's own name
     does not begin with it.
     """
+    library = library or module.partition(".")[0]
     try:
         return load(module)
-    except ImportError as error:
-        library = library or module.partition(".")[0]
+    except ModuleNotFoundError as error:
         raise usage_error(f"{purpose} needs {library}: pip install 'bertkit[{extra}]'.") from error
+    except ImportError as error:
+        raise usage_error(f"{purpose} needs {library}, which cannot be imported: {str(error).rstrip('.')}.") from error

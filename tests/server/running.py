@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -115,3 +116,11 @@ def post(server: Server, path: str, body: Any, **headers: str) -> Any:
 
 def get(server: Server, path: str, **headers: str) -> Any:
     return httpx2.get(server.address + path, headers=headers, timeout=60, verify=False)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for something that another thread does."""
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)

@@ -84,3 +84,10 @@ def test_one_path_serves_both_protocols(server: Server) -> None:
     ours = post(server, "/rerank", {"query": "a river", "documents": DOCUMENTS, "model": "ranker"}).json()["results"]
     teis = post(server, "/rerank", {"query": "a river", "texts": DOCUMENTS, "model": "ranker"}).json()
     assert [each["relevance_score"] for each in ours] == pytest.approx([each["score"] for each in teis], abs=1e-6)
+
+
+def test_the_body_of_infinitys_client_is_read(server: Server) -> None:
+    body = {"model": "ranker", "query": "a river", "documents": DOCUMENTS, "return_documents": None, "top_n": None}
+    shown, raw = (post(server, "/rerank", {**body, "raw_scores": each}).json()["results"] for each in (False, True))
+    assert [each["index"] for each in shown] == [each["index"] for each in raw]
+    assert all("document" not in each for each in shown)

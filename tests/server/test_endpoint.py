@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from tests.server.running import get, post, running
+from tests.server.running import get, post, running, wait_until
 
 from bertkit.server.call import Call
 from bertkit.server.endpoint import ENCODER, encode
@@ -57,8 +57,7 @@ def test_requests_over_the_limit_are_told_to_come_back(
         threads = [threading.Thread(target=post, args=(server, "/embed", {"inputs": "a"})) for _ in range(2)]
         for thread in threads:
             thread.start()
-        while server.service.state.running < 2:
-            pass
+        wait_until(lambda: server.service.state.running == 2)
         refused = post(server, "/embed", {"inputs": ["a", "b"]})
         assert refused.status_code == 429
         assert {"retry-after", "retry-after-ms"} <= set(refused.headers)
@@ -98,8 +97,7 @@ def test_large_answers_that_nobody_reads_are_limited(loaded: list[ServedModel]) 
             refused = post(server, "/embed", body)
             assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
             assert post(server, "/embed", {"inputs": "a"}).status_code == 200
-        while state.unsent:
-            pass
+        wait_until(lambda: not state.unsent)
         whole = post(server, "/embed", body)
         assert (whole.status_code, len(whole.json())) == (200, 4096)
         assert state.unsent == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from selectolax.lexbor import LexborHTMLParser
-from tests.server.running import get, post, running, save_tiny_models, served
+from tests.server.running import get, post, running, save_tiny_models, served, wait_until
 from tests.server.test_forms import send
 
 from bertkit.inference.attention_maps import AttentionMaps
@@ -99,8 +99,7 @@ def test_more_pages_than_may_wait_are_refused_and_texts_pass_them(
     monkeypatch.setattr(explanations, function, wait)
     with running(loaded, limits) as server, ThreadPoolExecutor(9) as threads:
         replies = [threads.submit(get, server, f"/{page}?model=reviews&text=a") for _ in range(most)]
-        while server.service.state.running < most:
-            pass
+        wait_until(lambda: server.service.state.running == most)
         refused = get(server, f"/{page}?model=reviews&text=a")
         assert post(server, "/embed", {"inputs": "a"}).status_code == (200 if most < limits.requests else 429)
         release.set()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
-from tests.server.running import get, post, running
+from tests.server.running import get, post, running, wait_until
 
 from bertkit.server.keys import ApiKeys
-from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
 
@@ -52,12 +51,11 @@ def test_a_server_whose_loop_has_ended_is_not_ready(loaded: list[ServedModel], m
     def fail() -> bool:
         raise MemoryError
 
-    with running(loaded[:1], Limits(seconds=0.2)) as server:
+    with running(loaded[:1]) as server:
         assert get(server, "/ready").status_code == 200
         monkeypatch.setattr(server.service.batcher, "_admit", fail)
         assert post(server, "/embed", {"inputs": "a"}).status_code == 200  # the loop was waiting for it
-        while not server.service.batcher.has_ended:
-            pass
+        wait_until(lambda: server.service.batcher.has_ended)
         reply = get(server, "/ready")
         assert (reply.status_code, reply.json()["error"]) == (
             503,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 
@@ -37,3 +38,12 @@ def test_messages_of_uvicorn_have_the_same_form(capsys: pytest.CaptureFixture[st
     finally:
         logger.handlers, logger.propagate, logger.level = before[:3]
         logging.getLogger(logs.__name__).setLevel(before[3])
+
+
+def test_a_reader_of_the_log_that_has_ended_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stderr", Closed())
+    logs.log_event("request", status=404)

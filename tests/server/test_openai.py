@@ -70,6 +70,11 @@ def test_the_body_of_infinitys_client_is_read(server: Server) -> None:
     assert post(server, "/embeddings", {**body, "dimensions": 0, "modality": "text"}).json()["data"] == plain
 
 
+def test_a_format_of_null_is_numbers_as_litellm_sends_it(server: Server) -> None:
+    reply = client(server).embeddings.create(model="words", input="a", extra_body={"encoding_format": None})
+    assert all(isinstance(each, float) for each in reply.data[0].embedding)
+
+
 def test_token_ids_of_another_tokenizer_are_refused(server: Server) -> None:
     with pytest.raises(openai.BadRequestError, match="check_embedding_ctx_length=False"):
         client(server).embeddings.create(model="words", input=[[7, 8, 9]])

@@ -115,6 +115,13 @@ def test_errors_name_the_field(body: bytes, status: int, field: str | None, mess
         assert caught.value.field == field
 
 
+@pytest.mark.parametrize(("value", "hint"), [(b'"3"', "Send a whole number."), (b"0", "")])
+def test_a_number_out_of_its_range_is_not_called_no_number(value: bytes, hint: str) -> None:
+    with pytest.raises(ServerError) as caught:
+        decode(b'{"inputs":"a","parameters":{"top_k":%b}}' % value, ClassifyRequest)
+    assert (caught.value.hint or "") == hint
+
+
 @pytest.mark.parametrize("name", ["\u00e9" * 500_000, " - at `$" * 100_000 + "\\n"], ids=["letters", "places"])
 def test_the_name_of_an_unknown_field_comes_back_cut(name: str) -> None:
     """A search in all of it would hold up the event loop for seconds, or for hours."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from tests.server.running import get, post, running
+from tests.server.running import get, post, running, wait_until
 
 from bertkit.errors import BertkitError
 from bertkit.options.serving import ServeOptions
@@ -76,8 +76,7 @@ def test_requests_that_do_not_finish_in_time_are_told_so(
         patch.setattr(Embeddings, "run", lambda *arguments: may_run.wait(20) and [])
         asking = threading.Thread(target=lambda: replies.append(post(server, "/embed", {"inputs": "a"})))
         asking.start()
-        while not server.service.state.running:
-            pass
+        wait_until(lambda: server.service.state.running > 0)
         begin = time.monotonic()
         server.stop()
         asking.join(10)

@@ -7,12 +7,12 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-from tests.server.running import post, running
+from tests.server.running import post, running, wait_until
 
 from bertkit.server import streams
 from bertkit.server.keys import ApiKeys
@@ -199,10 +199,3 @@ def test_few_large_answers_wait_for_the_client(loaded: list[ServedModel], monkey
         time.sleep(0.3)
         assert begun == [0, 1, 2, 3, 4, 5], "two answers of 400 KB are less than a megabyte, three are more"
         sent.set()
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)

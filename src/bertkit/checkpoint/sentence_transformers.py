@@ -52,8 +52,9 @@ class SentenceEmbedding:
     """How the vector of a text is made from the states of the last layer.
 
     ``pool`` is over all tokens, [CLS] and [SEP] included. With ``normalize`` vectors have length 1. A text keeps its
-    first ``max_length`` tokens; None is as many as the encoder has positions. ``model_config`` has the prompts and the
-    measure of similarity, which sentence-transformers alone reads: bertkit writes them again and does not apply them.
+    first ``max_length`` tokens; None is as many as the encoder has positions. ``model_config`` has the measure
+    of similarity, which sentence-transformers alone reads, and the prompts, of which a request to the server may name
+    one; both are written again.
     """
 
     pool: Pooling = "mean"

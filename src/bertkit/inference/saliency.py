@@ -168,7 +168,7 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
     folder, *_ = pipeline.models
     if task_of_folder(folder) is None:
         if second is not None:
-            raise usage_error("the model fills in words and reads one text: leave out the pair (--pair).")
+            raise usage_error("the model fills in words and reads one text: leave out the pair.")
         return load_masked_lm(folder).eval(), _explain_mask(pipeline, text)
     task = pipeline.task
     if obstacle := _find_obstacle(task):
@@ -180,7 +180,7 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
     else:
         assert isinstance(task, TaggingTask)
         if second is not None:
-            raise usage_error("the model tags words and reads one text: leave out the pair (--pair).")
+            raise usage_error("the model tags words and reads one text: leave out the pair.")
         target = _explain_tag(pipeline, task, text)
     return folder.load_model(task.objectives).eval(), target
 
@@ -189,9 +189,9 @@ def _explain_text(pipeline: Pipeline, task: TextTask, example: TextExample) -> _
     reader = task_for(pipeline, pair=example.second is not None)
     assert isinstance(reader, TextTask)
     if reader.pair and example.second is None:
-        raise usage_error("the model reads two texts: give the second one as the pair (--pair TEXT).")
+        raise usage_error("the model reads two texts: give the second one as the pair.")
     if example.second is not None and not reader.pair:
-        raise usage_error("the model reads one text: leave out the pair (--pair).")
+        raise usage_error("the model reads one text: leave out the pair.")
     feature = _encode(pipeline, reader, example)
 
     def find(outputs: Outputs) -> tuple[str, _Pick]:
@@ -206,7 +206,7 @@ def _explain_text(pipeline: Pipeline, task: TextTask, example: TextExample) -> _
 
 def _explain_answer(pipeline: Pipeline, task: QuestionAnsweringTask, question: str, context: str | None) -> _Target:
     if context is None:
-        raise usage_error("the model answers questions: give the text with the answer as the pair (--pair TEXT).")
+        raise usage_error("the model answers questions: give the text with the answer as the pair.")
     example = SpanExample("0", question, check_text(context, "pair"))
     feature = _encode(pipeline, task, example)
     features, offsets = [feature], feature.offsets

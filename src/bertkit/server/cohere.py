@@ -28,17 +28,19 @@ class CohereRerankRequest(Request):
 
     ``max_tokens_per_doc`` is the most tokens of a document that are read. Of a record only ``text`` is ranked, so
     ``rank_fields`` must be that. ``max_chunks_per_doc`` of Cohere's first version is ignored: a document is one chunk.
+    infinity's client always sends ``raw_scores``, which are those without activation.
     """
 
     query: str
     documents: list[str | Document]
     top_n: Count | None = None
-    return_documents: bool = False
+    return_documents: bool | None = None
     max_tokens_per_doc: Count | None = None
     truncate: bool | None = None
     priority: int | None = None
     rank_fields: list[str] | None = None
     max_chunks_per_doc: Count | None = None
+    raw_scores: bool | None = None
 
 
 async def rerank(call: Call, request: CohereRerankRequest) -> object:
@@ -54,7 +56,8 @@ async def rerank(call: Call, request: CohereRerankRequest) -> object:
     if request.max_tokens_per_doc is not None:
         truncate = True
         checked, num_shortened = await asyncio.to_thread(_shorten, call, model, checked, request.max_tokens_per_doc)
-    ranked = await abilities.rerank(call, model, query, checked, truncate=truncate, field="documents")
+    raw = bool(request.raw_scores)
+    ranked = await abilities.rerank(call, model, query, checked, raw=raw, truncate=truncate, field="documents")
     # Both cut the longest documents, so those that one of them cuts are among those of the other.
     call.usage.truncated_inputs = max(call.usage.truncated_inputs, num_shortened)
     results = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from bertkit.escaping import to_json
@@ -15,9 +16,10 @@ _LONGEST = 200
 
 
 def log_event(event: str, **fields: object) -> None:
-    """Write one line."""
+    """Write one line, unless the reader of stderr has ended: no request depends on it."""
     moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-    sys.stderr.write(to_json({"time": moment, "event": event, **fields}) + "\n")
+    with suppress(OSError):
+        sys.stderr.write(to_json({"time": moment, "event": event, **fields}) + "\n")
 
 
 def log_request(call: Call, status: int, seconds: float) -> None:

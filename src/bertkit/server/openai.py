@@ -29,12 +29,13 @@ _IDS_OF_ANOTHER = (
 class EmbeddingsRequest(Request):
     """Texts, or token ids if ``tokenizer`` (or the header ``X-Tokenizer``) is the fingerprint of the model's.
 
-    infinity's client always sends a ``modality``, and 0 ``dimensions`` for all.
+    infinity's client always sends a ``modality``, and 0 ``dimensions`` for all; LiteLLM sends an ``encoding_format`` of
+    null.
     """
 
     input: str | list[int | str | list[int]]
     dimensions: int | None = None
-    encoding_format: Literal["float", "base64"] = "float"
+    encoding_format: Literal["float", "base64"] | None = None
     modality: Literal["text"] | None = None
     user: str | None = None
     tokenizer: str | None = None
@@ -104,7 +105,7 @@ def _describe(call: Call, model: ServedModel) -> dict[str, object]:
     return {**base, "tasks": tasks, **lengths, "tokenizer": tokenizer}
 
 
-def _write(vector: NDArray[np.float32], encoding: str) -> object:
+def _write(vector: NDArray[np.float32], encoding: str | None) -> object:
     return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii") if encoding == "base64" else vector
 
 

@@ -106,6 +106,10 @@ def _describe_malformed(error: Exception) -> str:
     return str(error).replace("Input data was truncated", cut) or "the body is not JSON"
 
 
+_WRONG_TYPE = ", got "
+"""In what msgspec says of a value of another type, and not of a number out of its range."""
+
+
 def _explain(error: Exception, record: type[Any]) -> ServerError:
     """A 422 with the place of the wrong field."""
     text = str(error)[:LONGEST_MESSAGE] or "the body is nested too deeply"
@@ -115,7 +119,7 @@ def _explain(error: Exception, record: type[Any]) -> ServerError:
     if match := _UNKNOWN_FIELD.search(text) or _MISSING_FIELD.search(text):
         hint = suggest_field(record, field or "", match[1]) if "unknown" in text else ""
         field = f"{field}.{match[1]}" if field else match[1]
-    elif field:
+    elif field and _WRONG_TYPE in text:
         hint = suggest_value(record, field)
     message = f"{field}: {text}" if field else text
     return invalid(f"{message}." if hint else message, field, hint or None)
