@@ -27,11 +27,11 @@ from bertkit.data.mixture import Mixture
 from bertkit.data.shards import Corpus
 from bertkit.machine.device import default_device
 from bertkit.machine.precision import choose_precision
-from bertkit.pretraining.defaults import Profile
+from bertkit.options.pretraining import PretrainProfile
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.evaluation import evaluate_losses
 
-PROFILES: tuple[Profile, ...] = get_args(Profile)
+PROFILES: tuple[PretrainProfile, ...] = get_args(PretrainProfile)
 TOKENS = 128
 NEVER = 10**9
 
@@ -54,7 +54,7 @@ def prepare(arguments: argparse.Namespace) -> Path:
     return Path(data)
 
 
-def train(profile: Profile, data: Path, arguments: argparse.Namespace) -> Path:
+def train(profile: PretrainProfile, data: Path, arguments: argparse.Namespace) -> Path:
     """Start or continue the run of ``profile``; its minutes are spent on training only."""
     run = Path(arguments.out / profile)
     if (run / "run.json").exists():
@@ -87,7 +87,7 @@ def find_seconds(points: list[Point], loss: float) -> float | None:
     return next((point.seconds for point in points if point.loss <= loss), None)
 
 
-def show(curves: dict[Profile, list[Point]]) -> list[dict[str, float | None]]:
+def show(curves: dict[PretrainProfile, list[Point]]) -> list[dict[str, float | None]]:
     """Print a row for every new lowest loss of ``paper``; the last column is the ratio of the times."""
     print("| held-out loss | paper, s | fast, s | gain |\n|---|---|---|---|")
     table, best = [], float("inf")

@@ -36,6 +36,7 @@ class Job:
     optimizer: Optimizer = field(default_factory=Optimizer)
     decay: Literal["linear", "constant"] = "linear"
     layers: tuple[int, ...] = (1, 2)
+    names: tuple[str, ...] = ()
     keep: bool = False
     until: Path | None = None
 
@@ -131,6 +132,14 @@ def test_a_name_elsewhere_in_a_file_is_not_its_line(tmp_path: Path, name: str, t
     assert config.read_settings(tmp_path / name)[-1].origin == f"{tmp_path / name}:{line}"
 
 
+@pytest.mark.parametrize(("name", "text"), [("a.toml", "steps = 7"), ("a.JSON", '{"steps": 7}')])
+def test_a_byte_order_mark_and_capitals_in_the_name_of_a_file_change_nothing(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8-sig")
+    assert [(each.path, each.value) for each in config.read_settings(tmp_path / name)] == [("steps", 7)]
+
+
 def test_every_value_has_an_origin() -> None:
     settings = [
         *config.settings_of(Network(width=6), "--size small", "network"),
@@ -193,6 +202,7 @@ def test_files_that_nest_too_deeply_or_repeat_a_key_are_errors(
         ("optimizer.warmup=many", "--set: optimizer.warmup is many; expected a whole number."),
         ("optimizer.clip=none of it", "--set: optimizer.clip is none of it; expected a number or null."),
         ("layers=[1", "--set: layers is [1; expected "),
+        ("names=[mlm]", "--set: names is [mlm]; expected a list in brackets, each item text in double quotes."),
         ("layers=" + "[" * 100_000, "--set: layers is [[["),
     ],
 )

@@ -117,8 +117,8 @@ def parse_settings(assignments: Iterable[str] | Mapping[str, object]) -> list[Se
 def read_settings(path: Path) -> list[Setting]:
     """Settings from a TOML or JSON file (by its suffix), each with its line."""
     try:
-        text = path.read_text(encoding="utf-8")
-        is_json = path.suffix == ".json"
+        text = path.read_text(encoding="utf-8-sig")
+        is_json = path.suffix.lower() == ".json"
         tree = parse_json(text, unique_keys=True) if is_json else tomllib.loads(text)
         leaves = list(_leaves(tree)) if isinstance(tree, dict) else []
     except OSError as error:
@@ -223,7 +223,8 @@ def _describe(hint: object) -> str:
     if typing.get_origin(hint) is tuple:
         first, *others = typing.get_args(hint)
         count = "" if others == [...] else f" of {1 + len(others)}"
-        return f"a list{count} in brackets, each item {_describe(first)}"
+        quoted = " in double quotes" if _describe(first) == _EXPECTED[str] else ""
+        return f"a list{count} in brackets, each item {_describe(first)}{quoted}"
     if _is_table(hint):
         return f"an object in braces, each value {_describe(typing.get_args(hint)[1])}"
     return _EXPECTED.get(hint, str(hint))

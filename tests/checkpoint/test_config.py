@@ -70,6 +70,7 @@ def test_an_unsupported_config_is_an_error(field: str, value: Any, message: str)
 def test_two_keys_for_one_setting_must_agree() -> None:
     gpt = {"model_type": "openai-gpt", "resid_pdrop": 0.2, "embd_pdrop": 0.2}
     assert config_from_hf(gpt, "config.json").dropout == 0.2
+    assert config_from_hf({**gpt, "resid_pdrop": 0, "embd_pdrop": 0.0}, "config.json").dropout == 0
     with pytest.raises(BertkitError, match=r"has resid_pdrop 0\.2 and embd_pdrop 0\.3; bertkit has one dropout for"):
         config_from_hf({**gpt, "embd_pdrop": 0.3}, "config.json")
 

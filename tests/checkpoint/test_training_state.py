@@ -173,6 +173,14 @@ def test_pruning_never_deletes_the_last_intact_checkpoint(tmp_path: Path) -> Non
     assert store.latest(tmp_path)[0] == tmp_path / "step-00000002"
 
 
+def test_pruning_does_not_read_what_was_just_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = [store.save(tmp_path, step, groups(), {}) for step in (1, 2, 3)]
+    read: list[Path] = []
+    monkeypatch.setattr(store, "verify", read.append)
+    store.prune(tmp_path, 2, intact=[written[2]])
+    assert (read, names(tmp_path)) == ([written[1]], ["step-00000002", "step-00000003"])
+
+
 def test_an_interrupted_replacement_keeps_the_old_checkpoint(tmp_path: Path) -> None:
     """Between the two renames the old checkpoint stands aside, and is the truth."""
     store.save(tmp_path, 7, groups(1.0), {}).rename(tmp_path / ".bertkit-old-step-00000007")

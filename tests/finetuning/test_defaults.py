@@ -17,7 +17,6 @@ from bertkit.errors import BertkitError
 from bertkit.finetuning import defaults
 from bertkit.finetuning.defaults import (
     SMALL_MODELS,
-    FinetuneProfile,
     count_layer_parameters,
     finetuning_profile_settings,
     is_small,
@@ -26,6 +25,7 @@ from bertkit.finetuning.defaults import (
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.word_models import list_word_models
 from bertkit.model import Model
+from bertkit.options.finetuning import FinetuneProfile
 from bertkit.task_types import FileTask, SimilarityTask
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.tasks import squad

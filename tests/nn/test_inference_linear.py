@@ -10,7 +10,7 @@ from bertkit.kernels.fused import is_compiled
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.inference_linear import (
     Activation,
-    AmxLinear,
+    AmxInferenceLinear,
     CompiledLinear,
     PackedLinear,
     PlainLinear,
@@ -92,10 +92,10 @@ def test_on_amx_the_result_is_that_of_pytorch(activation: Activation) -> None:
     linear, states, residual = nn.Linear(14, 37), torch.randn(5, 14), torch.randn(5, 37).bfloat16()
     after = nn.Identity() if activation is None else ACTIVATIONS[activation]()
     rows = slice(9, 20)
-    some = AmxLinear(linear, activation, rows=rows)(states.bfloat16())
+    some = AmxInferenceLinear(linear, activation, rows=rows)(states.bfloat16())
     torch.testing.assert_close(some.float(), after(linear(states)[:, rows]), rtol=0, atol=0.03)
     if activation is None:
-        added = AmxLinear(linear)(states.bfloat16(), residual)
+        added = AmxInferenceLinear(linear)(states.bfloat16(), residual)
         torch.testing.assert_close(added.float(), linear(states) + residual, rtol=0, atol=0.05)
 
 
@@ -121,7 +121,7 @@ def test_the_compiled_result_is_that_of_pytorch(activation: Activation) -> None:
 @torch.no_grad()
 def test_on_amx_the_parameters_are_copies() -> None:
     linear, states = nn.Linear(14, 37), torch.randn(2, 14).bfloat16()
-    made = AmxLinear(linear)
+    made = AmxInferenceLinear(linear)
     expected = made(states)
     for parameter in linear.parameters():
         parameter.add_(5)

@@ -15,7 +15,7 @@ from torch import nn
 from bertkit.encoders import gpt, modernbert, roberta
 from bertkit.kernels.fused import is_compiled
 from bertkit.nn.block import PostNormBlock
-from bertkit.nn.inference_linear import AmxLinear, CompiledLinear, PackedLinear, PlainLinear, can_pack
+from bertkit.nn.inference_linear import AmxInferenceLinear, CompiledLinear, PackedLinear, PlainLinear, can_pack
 from bertkit.nn.inference_stack import InferenceStack, RowGroups, is_supported
 from bertkit.nn.int8_linear import Int8Linear, Int8Maker, PackedInt8Linear, calibrate
 from bertkit.nn.stack import BlockStack
@@ -41,7 +41,7 @@ def bfloat16(stack: BlockStack) -> InferenceStack:
 
 
 def on_amx(stack: BlockStack) -> InferenceStack:
-    return InferenceStack(stack, AmxLinear, dtype=torch.bfloat16)
+    return InferenceStack(stack, AmxInferenceLinear, dtype=torch.bfloat16)
 
 
 def compiled_int8(stack: BlockStack) -> InferenceStack:

@@ -27,7 +27,7 @@ from bertkit.options.text import PrepareOptions
         ),
         (
             "tune",
-            TuneOptions("glue:rte", model="m", output="o", grid={"lr": [5e-5, 3e-5], "epochs": [2]}),
+            TuneOptions("glue:rte", model="m", output="o", grid=["lr=5e-05,3e-05", "epochs=2"]),
             "bertkit tune glue:rte --model m -o o --grid lr=5e-05,3e-05 epochs=2",
         ),
         ("pretrain", PretrainOptions("data", from_="m", output="o"), "bertkit pretrain data -o o --from m"),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import typing
 from pathlib import Path
 
 import pytest
 
-from bertkit.finetuning.defaults import FinetuneProfile
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.options.description import list_options
 from bertkit.options.finetuning import FinetuneOptions, TaskTrainingOptions, TaskValue, TuneOptions
@@ -41,11 +39,6 @@ def test_the_documented_learning_rate_is_that_of_the_record(run: FinetuneRun) ->
 @pytest.mark.parametrize("name", ["seeds", "first_seed", "from_scratch", "reinit_layers", "layer_decay", "limit"])
 def test_defaults_are_those_of_the_record(run: FinetuneRun, name: str) -> None:
     assert getattr(FinetuneOptions("t", model="m", output="o"), name) == getattr(run, name)
-
-
-def test_profiles_are_those_that_exist() -> None:
-    hint = typing.get_type_hints(FinetuneOptions)["profile"]
-    assert typing.get_args(typing.get_args(hint)[0]) == typing.get_args(FinetuneProfile)
 
 
 def test_tune_takes_everything_that_finetune_takes_but_a_second_task() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import typing
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from bertkit.encoder_types.architectures import configure_architecture
 from bertkit.options.description import list_options
 from bertkit.options.pretraining import PretrainOptions
-from bertkit.pretraining.defaults import Profile, default_pretraining_task
+from bertkit.pretraining.defaults import default_pretraining_task
 from bertkit.pretraining.record import PretrainRun
 
 HELP = {option.name: option.help for option in list_options(PretrainOptions)}
@@ -37,11 +36,6 @@ def test_documented_defaults_are_those_of_the_record(run: PretrainRun, name: str
 
 def test_the_documented_learning_rate_is_that_of_the_record(run: PretrainRun) -> None:
     assert float(documented_default("lr")) == run.optimizer.lr
-
-
-def test_profiles_are_those_that_exist() -> None:
-    hint = typing.get_type_hints(PretrainOptions)["profile"]
-    assert typing.get_args(typing.get_args(hint)[0]) == typing.get_args(Profile)
 
 
 def test_architectures_and_sizes_in_the_help_exist() -> None:

@@ -101,7 +101,12 @@ def test_the_corpora_have_all_rows(run: PretrainRun) -> None:
     assert others == [(Path("a"), 0.5), (Path("b"), 0.2)]
 
 
-@pytest.mark.parametrize(("steps", "until"), [(1000, 100), (19, 1), (9, 1), (2, 1), (1, 0)])
+@pytest.mark.parametrize(("steps", "until"), [(1000, 100), (19, 1), (9, 1), (2, 1)])
 def test_a_new_head_is_trained_alone_at_least_one_step(run: PretrainRun, steps: int, until: int) -> None:
     assert replace(run, steps=steps, head_share=0.1, from_model=Path("model")).heads_until == until
     assert replace(run, steps=steps).heads_until == 0
+
+
+def test_one_step_is_too_few_for_a_new_head(run: PretrainRun) -> None:
+    with pytest.raises(BertkitError, match=r"head_share trains a new head before the encoder.*take 2"):
+        replace(run, steps=1, head_share=0.1, from_model=Path("model"))

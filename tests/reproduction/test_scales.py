@@ -27,6 +27,7 @@ def test_base_and_large_of_the_paper() -> None:
         ("limit=0", "--set: limit is 0; it must be from 1 to"),
         ("vocab_size=3", "vocab_size is 3; it must be from 261 to"),
         ("heldout=2", "heldout is 2.0; it must be above 0 and below 1"),
+        ("long_seq_length=64", "long_seq_length is the length of the last long_share of the steps: set both"),
         ("seq_length=0", "seq_length is 0; it must be from 8 to 512"),
         ("long_seq_length=513", "long_seq_length is 513; it must be from 8 to 512"),
         ("long_share=1", "long_share is 1.0; it must be at least 0 and below 1"),

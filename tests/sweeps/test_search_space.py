@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,10 @@ from bertkit.sweeps.search_space import Axis, Point, check_points, fit_ranges, g
 from bertkit.tasks.glue import sst2
 
 BASE = FinetuneRun(task=sst2, model=Path("model"), output=Path("sweep"))
+
+
+def check(axes: Sequence[Axis], *, sampled: bool) -> list[FinetuneRun]:
+    return list(check_points(axes, BASE, sampled=sampled))
 
 
 def test_the_default_grid_is_that_of_the_paper() -> None:
@@ -106,16 +111,23 @@ def test_values_of_python_are_those_of_json() -> None:
 
 def test_a_point_whose_folder_name_is_too_long_is_refused() -> None:
     with pytest.raises(BertkitError, match="has no folder name of its own") as caught:
-        check_points(read_axes([f"optimizer.beta2=0.{'8' * 300}"]), BASE)
+        check(read_axes([f"optimizer.beta2=0.{'8' * 300}"]), sampled=False)
     assert caught.value.exit_code == WRONG_USAGE
 
 
 def test_one_value_in_two_spellings_is_one_point() -> None:
     with pytest.raises(BertkitError, match=r"--grid: lr=5e-5 and lr=0\.00005 are the same settings"):
-        check_points(read_axes(["lr=5e-5,3e-5,0.00005"]), BASE)
+        check(read_axes(["lr=5e-5,3e-5,0.00005"]), sampled=False)
+
+
+def test_of_sampled_points_each_end_is_checked_and_not_their_product() -> None:
+    axes = read_axes(["lr=1e-5..3e-5", "batch_size=8,16,32", "epochs=1..3"], ranges=True)
+    found = [(run.optimizer.lr, run.batch_size, run.epochs) for run in check(axes, sampled=True)]
+    assert found == [(1e-5, 8, 1), (3e-5, 8, 1), (1e-5, 16, 1), (1e-5, 32, 1), (1e-5, 8, 3)]
+    assert len(check(axes, sampled=False)) == 12
 
 
 def test_both_ends_of_a_range_are_checked() -> None:
-    check_points(read_axes(["epochs=1..3"], ranges=True), BASE)
+    check(read_axes(["epochs=1..3"], ranges=True), sampled=True)
     with pytest.raises(BertkitError, match="epochs is 0; it must be from 1 to"):
-        check_points(read_axes(["epochs=0..3"], ranges=True), BASE)
+        check(read_axes(["epochs=0..3"], ranges=True), sampled=True)

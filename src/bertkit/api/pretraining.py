@@ -15,9 +15,8 @@ from bertkit.data.shards import TOKENIZER, read_manifest
 from bertkit.encoder_types.architectures import configure_architecture, name_architecture, spec_of_config
 from bertkit.errors import usage_error
 from bertkit.options.job import AnyPath
-from bertkit.options.pretraining import PretrainOptions
+from bertkit.options.pretraining import PretrainOptions, PretrainProfile
 from bertkit.pretraining.defaults import (
-    Profile,
     advise_profile,
     architecture_defaults,
     default_pretraining_task,
@@ -190,7 +189,7 @@ def _typed_settings(options: PretrainOptions) -> list[Setting]:
     ]
 
 
-def _named_settings(size: str | None, profile: Profile | None, encoder: EncoderConfig) -> list[Setting]:
+def _named_settings(size: str | None, profile: PretrainProfile | None, encoder: EncoderConfig) -> list[Setting]:
     """The settings of a size and of a profile, for an encoder with the architecture and vocabulary of ``encoder``.
 
     A size decides the shape of the network, and not its padding, dropout or initial values.

@@ -54,11 +54,12 @@ def config_from_hf(content: object, source: str) -> Any:
     fields = dict(table.assumed)
     for ours, keys in table.settings.items():
         present = {theirs: content[theirs] for theirs in keys if content.get(theirs) is not None}
-        if len(set(map(str, present.values()))) > 1:
+        read = [_read(table, ours, value, f"{source}: {theirs}") for theirs, value in present.items()]
+        if any(value != read[0] for value in read):
             values = " and ".join(f"{theirs} {value}" for theirs, value in present.items())
             raise data_error(f"{source} has {values}; bertkit has one {ours} for both, so they must be equal.")
-        for theirs, value in present.items():
-            fields[ours] = _read(table, ours, value, f"{source}: {theirs}")
+        if read:
+            fields[ours] = read[0]
     try:
         return records.from_json(spec.config, fields, source=source)
     except BertkitError as error:

@@ -16,7 +16,7 @@ says. The lock of the run folder ensures that one process at a time saves into i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -133,10 +133,11 @@ def checkpoints(folder: Path) -> list[Path]:
     return [recoverable_path(folder / name) for name in sorted(filter(_NAME.fullmatch, names), key=_step)]
 
 
-def prune(folder: Path, keep: int) -> None:
+def prune(folder: Path, keep: int, *, intact: Collection[Path] = ()) -> None:
     """Delete all checkpoints that are older than the newest ``keep`` intact ones.
 
-    These are read and checked first, so that the last intact checkpoint is never deleted.
+    These are read and checked first, so that the last intact checkpoint is never deleted; those in ``intact``, which
+    this process has written, are not: a read of what was just written comes from memory, and takes as long as to write.
     """
     assert keep >= 1
     kept, found = 0, checkpoints(folder)
@@ -146,7 +147,7 @@ def prune(folder: Path, keep: int) -> None:
         if kept == keep:
             remove_folder(path)
         else:
-            kept += _is_intact(path)
+            kept += path in intact or _is_intact(path)
 
 
 def _step(name: str) -> int:

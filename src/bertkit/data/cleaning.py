@@ -73,7 +73,7 @@ def find_dropped(
     """
     if cleaning.passes == 1:
         return Dropped(numbers=tuple(frozenset[int]() for _ in files))
-    texts, repetitions = EvaluationTexts(cleaning.overlap), Repetitions(cleaning.duplicates)
+    texts, repetitions = EvaluationTexts(cleaning.overlap), DuplicateDocuments(cleaning.duplicates)
     lines = RepeatedLines(cleaning.repeated_lines)
     duplicates = overlapping = 0
     numbers: list[frozenset[int]] = []
@@ -105,7 +105,7 @@ def find_dropped(
     return Dropped(numbers=tuple(numbers), duplicates=duplicates, overlapping=overlapping, lines=lines.found())
 
 
-class Repetitions:
+class DuplicateDocuments:
     """Whether a document repeats an earlier one, in the way that was chosen."""
 
     def __init__(self, duplicates: Duplicates | None) -> None:

@@ -68,8 +68,8 @@ def assemble_windows(
 ) -> list[Feature]:
     """The texts as overlapping windows: one begins every ``stride`` tokens of the longer text up to its end.
 
-    A window that holds fewer tokens of it is followed by the next one at its end. Every window contains the other text
-    of a pair, truncated to half of a window. Windows over a paragraph are placed as in google-research/bert
+    If a window has room for fewer than ``stride`` of them, the next one begins where it ends. Every window contains the
+    other text of a pair, truncated to half of a window. Windows over a paragraph are placed as in google-research/bert
     ``run_squad.py``. Windows that are too short for a token of the text are a usage error.
     """
     a = tokenizer.encode(first)

@@ -15,7 +15,7 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from bertkit.data.cleaning import Repetitions
+from bertkit.data.cleaning import DuplicateDocuments
 from bertkit.data.document_hash import DocumentHash, count_duplicates
 from bertkit.data.languages import WITH_MARKS, LanguageCounter, ScriptCounter, find_library
 from bertkit.data.overlap import EvaluationTexts, OverlapReport
@@ -156,7 +156,7 @@ def inspect_files(
         kind_of(file)
     reading = ReadOptions(field=field, on_bad_bytes="replace")
     texts = EvaluationTexts(against)
-    lines, near = _LineCounter(), Repetitions("near") if near_duplicates else None
+    lines, near = _LineCounter(), DuplicateDocuments("near") if near_duplicates else None
     inspected = [_inspect(file, reading, _Tally(texts, lines, near)) for file in files]
     for (report, _), duplicates in zip(inspected, count_duplicates([hashes for _, hashes in inspected]), strict=True):
         report.counts.duplicates = duplicates
@@ -223,7 +223,7 @@ class _Tally:
 
     texts: EvaluationTexts
     lines: _LineCounter
-    near: Repetitions | None
+    near: DuplicateDocuments | None
     counts: Counts = field(default_factory=Counts)
     histogram: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     scripts: ScriptCounter = field(default_factory=ScriptCounter)

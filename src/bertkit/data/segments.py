@@ -28,7 +28,8 @@ from bertkit.rng import CounterRng
 
 _OTHER_DOCUMENT_TRIES = 10
 _SHARE_USED_BY_A_PAIR = 0.75
-"""Half of the pairs use the corpus for A alone, which is half of the row on average; the others for the whole row."""
+"""The share of a row that is new text of the corpus: half of the pairs take B from another document, and of these only
+A, which is half of the row on average, is new."""
 
 
 @dataclass(frozen=True, kw_only=True)

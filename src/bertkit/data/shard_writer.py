@@ -28,9 +28,6 @@ _JOURNAL = "journal-{:05}.json"
 class _State:
     """The state of the writer after a shard: the number of work units so far, and the totals.
 
-    The name ``work_units`` is that of units of a million bytes: journals of older versions, whose units were others, do
-    not have it and are not continued.
-
     ``last_document`` may continue in the next shard. ``limit`` is that of the keys of held-out blocks.
     """
 

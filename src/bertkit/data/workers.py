@@ -14,7 +14,7 @@ from bertkit.storage.ray_cluster import map_on_cluster
 from bertkit.storage.subprocess_worker import WorkerDiedError
 from bertkit.storage.worker_pool import WorkerPool
 
-Result = tuple[WorkUnit, UnitResult]
+FinishedUnit = tuple[WorkUnit, UnitResult]
 
 _ONE_THREAD = {"TOKENIZERS_PARALLELISM": "false"}
 """There is a process per core."""
@@ -22,7 +22,7 @@ _ONE_THREAD = {"TOKENIZERS_PARALLELISM": "false"}
 
 def work_all(
     units: Iterable[WorkUnit], work: UnitWorker, workers: int | None, engine: Engine = "local"
-) -> Iterator[Result]:
+) -> Iterator[FinishedUnit]:
     """Units with their results, in order; at most ``2 * workers + 1`` units are in memory at a time.
 
     With one worker on this machine the units are tokenized in this process, in which the library uses its own threads.
@@ -38,7 +38,7 @@ def work_all(
         yield from ((unit, work(unit)) for unit in units)
 
 
-def _work_in_processes(units: Iterable[WorkUnit], pool: WorkerPool[WorkUnit, UnitResult]) -> Iterator[Result]:
+def _work_in_processes(units: Iterable[WorkUnit], pool: WorkerPool[WorkUnit, UnitResult]) -> Iterator[FinishedUnit]:
     waiting: deque[tuple[WorkUnit, Future[UnitResult]]] = deque()
     for unit in units:
         waiting.append((unit, pool.submit(unit)))
@@ -48,7 +48,7 @@ def _work_in_processes(units: Iterable[WorkUnit], pool: WorkerPool[WorkUnit, Uni
         yield _wait_for(*waiting.popleft())
 
 
-def _wait_for(unit: WorkUnit, result: Future[UnitResult]) -> Result:
+def _wait_for(unit: WorkUnit, result: Future[UnitResult]) -> FinishedUnit:
     try:
         return unit, result.result()
     except WorkerDiedError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from torch import nn
 
@@ -13,6 +13,7 @@ from bertkit.encoder_types.building import sketch_encoder
 from bertkit.encoder_types.settings import context_of
 from bertkit.errors import usage_error
 from bertkit.finetuning.starting_point import trained_task
+from bertkit.options.finetuning import FinetuneProfile
 from bertkit.task_types import (
     FileTask,
     MultipleChoiceTask,
@@ -26,9 +27,6 @@ from bertkit.task_types.regression import NUMBERS_OF_FILES
 from bertkit.tasks.glue import cola, mrpc, qqp, rte, stsb
 
 Value = TypeVar("Value")
-
-FinetuneProfile = Literal["bert", "bidaf", "bilstm_attention", "esim", "gpt", "roberta", "tagger"]
-
 
 _GPT: Mapping[str, object] = {
     "epochs": 3,

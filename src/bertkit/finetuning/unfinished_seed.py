@@ -78,8 +78,9 @@ class UnfinishedSeed:
         )
         record = {**config.to_json(saved), "task": None if best is None else config.to_json(best.task)}
         self._folder.flush_log()
-        store.save(self._folder.checkpoints, state.step, {**state.groups(), _BEST: selection.weights}, record)
-        store.prune(self._folder.checkpoints, 1)
+        groups = {**state.groups(), _BEST: selection.weights}
+        written = store.save(self._folder.checkpoints, state.step, groups, record)
+        store.prune(self._folder.checkpoints, 1, intact=[written])
         self._saved = time.monotonic()
 
     def try_to_save(self, state: TrainingState, selection: EpochSelection, effort: Effort, progress: Progress) -> None:

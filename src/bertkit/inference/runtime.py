@@ -29,7 +29,14 @@ from bertkit.kernels.fused import is_compiled
 from bertkit.machine.memory import disable_malloc_trim
 from bertkit.machine.precision import Precision, choose_precision
 from bertkit.nn.embeddings import Embeddings
-from bertkit.nn.inference_linear import AmxLinear, CompiledLinear, LinearMaker, PackedLinear, PlainLinear, can_pack
+from bertkit.nn.inference_linear import (
+    AmxInferenceLinear,
+    CompiledLinear,
+    LinearMaker,
+    PackedLinear,
+    PlainLinear,
+    can_pack,
+)
 from bertkit.nn.inference_stack import InferenceStack, is_supported
 from bertkit.nn.int8_linear import Int8Linear, Int8Maker, PackedInt8Linear, calibrate
 from bertkit.nn.stack import BlockStack
@@ -144,7 +151,7 @@ class Runtime:
             return InferenceStack(stack, Int8Maker(layer, calibrate(stack, calibration())), dtype=torch.float32)
         dtype = torch.bfloat16 if self.precision == "bfloat16" else torch.float32
         makers: Mapping[Backend | None, LinearMaker] = {
-            "AMX": AmxLinear,
+            "AMX": AmxInferenceLinear,
             "compiled": CompiledLinear,
             "oneDNN": partial(PackedLinear, dtype=dtype),
             "PyTorch": partial(PlainLinear, dtype=dtype),

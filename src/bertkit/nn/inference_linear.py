@@ -146,7 +146,7 @@ class CompiledLinear(_OwnLinear):
         return CompiledLayer(self.weight, self.bias)
 
 
-class AmxLinear(_OwnLinear):
+class AmxInferenceLinear(_OwnLinear):
     """In bfloat16 on AMX."""
 
     products: ClassVar[_Products] = amx

@@ -52,16 +52,11 @@ def _spell(option: Option, value: object) -> Iterator[str]:
     if not option.positional:
         yield spell_option(option.name)
     if isinstance(value, Mapping):
-        spell = _spell_values if option.name == "grid" else _spell_setting
-        yield from (f"{name}={spell(each)}" for name, each in value.items())
+        yield from (f"{name}={_spell_setting(each)}" for name, each in value.items())
     elif isinstance(value, list | tuple):
         yield from map(str, value)
     elif value is not True:
         yield str(value)
-
-
-def _spell_values(values: Sequence[object]) -> str:
-    return ",".join(map(str, values))
 
 
 def _spell_setting(value: object) -> str:

@@ -11,6 +11,10 @@ from bertkit.options.inputs import DataTable, Input, InputPath, ModelPath, Table
 from bertkit.options.job import AnyPath, Engine, TrainingOptions
 from bertkit.ranges import BatchSize, ExtraLayers, LearningRate, PositiveInt, Repetitions, Seed, ShareAboveZero
 
+LabelKind = Literal["classes", "number", "labels", "similarity"]
+FinetuneProfile = Literal["bert", "bidaf", "bilstm_attention", "esim", "gpt", "roberta", "tagger"]
+Sampler = Literal["tpe", "random"]
+
 
 @runtime_checkable
 class TaskValue(Protocol):
@@ -53,7 +57,7 @@ class TaskTrainingOptions(TrainingOptions):
     """Column of the second text."""
     label: str | None = None
     """Column of the label, or the columns of 0 and 1, one for each label, with commas between."""
-    kind: Literal["classes", "number", "labels", "similarity"] | None = None
+    kind: LabelKind | None = None
     """Whether the label is one class, a number, or several labels at once; similarity trains a model of embeddings on
     pairs of texts, with a score or without. [default: guessed, and printed]"""
     class_weights: str | Mapping[Any, float] | None = None
@@ -70,7 +74,7 @@ class TaskTrainingOptions(TrainingOptions):
     """Number of restarts, whose mean, standard deviation and best score are shown."""
     first_seed: Seed = 0
     """Seed of the first restart; the others count up from it."""
-    profile: Literal["bert", "bidaf", "bilstm_attention", "esim", "gpt", "roberta", "tagger"] | None = None
+    profile: FinetuneProfile | None = None
     """The published fine-tuning settings of this model; other options take precedence. [default: bert; a small model
     has settings of its own]"""
     epochs: Repetitions | None = None
@@ -106,7 +110,8 @@ class FinetuneOptions(TaskTrainingOptions):
 
     then: Annotated[str | Path | TaskValue | DataTable, Input("task")] | None = None
     """Another task or file, on which the result is fine-tuned again; the first model goes into RUN/first, with one
-    seed. Options about columns, labels, classes and a teacher, and --limit, are for the first."""
+    seed. Options about files, columns, labels, classes and a teacher, and --limit, are for the first; --set is for
+    both."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +131,7 @@ class TuneOptions(TaskTrainingOptions):
     varied. In Python also a dictionary, such as {"lr": [5e-5, 3e-5]}. [default: the paper's grid]"""
     trials: Repetitions | None = None
     """Sample this many configurations with optuna; --grid may then have ranges, such as lr=1e-5..1e-4."""
-    sampler: Literal["tpe", "random"] = "tpe"
+    sampler: Sampler = "tpe"
     """How configurations are sampled: by TPE, which uses the results so far, or at random."""
     engine: Engine = "local"
     """Train on this machine, or in one process per GPU or core of a Ray cluster whose nodes have bertkit and the same

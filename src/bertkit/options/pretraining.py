@@ -10,6 +10,8 @@ from bertkit.options.inputs import DataFolder, InputFile, ModelPath, RunPath
 from bertkit.options.job import AnyPath, TrainingOptions
 from bertkit.ranges import BatchSize, LearningRate, Length, Minutes, PositiveInt, Seed
 
+PretrainProfile = Literal["paper", "fast"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainOptions(TrainingOptions):
@@ -39,7 +41,7 @@ class PretrainOptions(TrainingOptions):
     """bert, roberta, modernbert, gpt, elmo, or your own module, such as my_lab.encoder. [default: bert]"""
     size: str | None = None
     """tiny, mini, small, medium, base, large, or LAYERS/WIDTH/HEADS. [default: mini]"""
-    profile: Literal["paper", "fast"] | None = None
+    profile: PretrainProfile | None = None
     """paper: the published settings of the architecture, for very many steps. fast: for minutes or hours, sizes tiny to
     medium. [default: the settings of BERT's paper]"""
     steps: PositiveInt | None = None

@@ -8,6 +8,7 @@ from typing import Any
 
 from bertkit.contracts import PretrainingObjective
 from bertkit.encoder_types.architectures import spec_of_config
+from bertkit.errors import count_of
 from bertkit.pretraining.data import name_corpus
 from bertkit.pretraining.defaults import default_pretraining_task
 from bertkit.pretraining.record import PretrainRun
@@ -47,7 +48,7 @@ def write_pretraining_card(
     card = Card(
         title=f"{spec_of_config(encoder).title} {'/'.join(map(str, shape.values()))}",
         about=f"{', '.join(f'{number} {what}' for what, number in shape.items())}, pre-trained for "
-        f"{steps:,} steps with seed {run.seed}{_describe_mixture(run)}{_describe_origin(run, record)}.",
+        f"{count_of(steps, 'step')} with seed {run.seed}{_describe_mixture(run)}{_describe_origin(run, record)}.",
         kind=_find_kind(run),
         score_columns=("held-out text", "before", "after") if before else ("held-out text", "value"),
         scores=[(name, *([before.get(name, "-")] if before else []), value) for name, value in heldout.items()],

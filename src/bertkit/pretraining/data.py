@@ -28,22 +28,23 @@ class PretrainingData:
     second_heldout: Mixture | None = None
 
     @classmethod
-    def open(cls, run: PretrainRun) -> PretrainingData:
-        """Open the folders of ``run`` and compare every byte of their shards with the checksums in the manifests.
+    def open(cls, run: PretrainRun, *, verify: bool = True) -> PretrainingData:
+        """Open the folders of ``run``; ``verify`` compares every byte of their shards with the checksums.
 
         Raises a usage error if they have different tokenizers, or the one to evaluate no held-out documents.
         """
-        train = Mixture.open(run.corpora)
+        train = Mixture.open(run.corpora, verify=verify)
+        first, second = train.corpora[0], run.also_evaluate
         return cls(
             train=train,
-            heldout=Mixture.open(run.corpora, "heldout"),
-            tokenizer=train.corpora[0].load_tokenizer(),
-            second_heldout=None if run.also_evaluate is None else _open_second(run.also_evaluate, train.corpora[0]),
+            heldout=Mixture.open(run.corpora, "heldout", verify=verify),
+            tokenizer=first.load_tokenizer(),
+            second_heldout=None if second is None else _open_second(second, first, verify=verify),
         )
 
 
-def _open_second(folder: Path, train: Corpus) -> Mixture:
-    corpus = Corpus.open(folder, "heldout")
+def _open_second(folder: Path, train: Corpus, *, verify: bool) -> Mixture:
+    corpus = Corpus.open(folder, "heldout", verify=verify)
     check_same_tokenizer(corpus, train)
     if corpus.num_documents < LEAST_DOCUMENTS:
         raise usage_error(f"{folder} has no held-out text to evaluate on: prepare it with a larger --heldout.")

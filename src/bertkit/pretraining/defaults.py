@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from bertkit.config import Setting, apply
 from bertkit.contracts import EncoderConfig
@@ -12,9 +11,8 @@ from bertkit.encoder_types.architectures import find_pretraining_defaults, spec_
 from bertkit.encoder_types.settings import context_of
 from bertkit.encoder_types.transformer import Transformer
 from bertkit.errors import BertkitError
+from bertkit.options.pretraining import PretrainProfile
 from bertkit.task_types.pretraining import PretrainingTask, find_objective
-
-Profile = Literal["paper", "fast"]
 
 _SMALL_WIDTH = 256
 """The widest network for which the settings of quick training were measured (docs/results/learning.md)."""
@@ -60,7 +58,7 @@ def default_objectives(encoder: EncoderConfig) -> tuple[str, ...]:
     return defaults.causal_objectives if context_of(encoder) == "causal" else defaults.objectives
 
 
-def profile_settings(profile: Profile, encoder: EncoderConfig) -> dict[str, object]:
+def profile_settings(profile: PretrainProfile, encoder: EncoderConfig) -> dict[str, object]:
     """The settings of ``profile`` that differ from the defaults, by path.
 
     ``paper`` has the published settings of the encoder; those of BERT are the defaults. ``fast`` masks 30 % of the

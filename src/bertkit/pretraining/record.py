@@ -184,6 +184,8 @@ class PretrainRun:
         """Check the settings that depend on whether the weights start from those of a model."""
         if self.head_share and self.from_model is None:
             raise usage_error("head_share needs --from MODEL: without it all weights are new.")
+        if self.head_share and self.steps == 1:
+            raise usage_error("head_share trains a new head before the encoder, for which one step is too few: take 2.")
         if self.long_seq_length is not None and self.head_share + self.long_share >= 1:
             if not self.head_share:
                 raise usage_error(f"long_share is {self.long_share}; it must be below 1, or give seq_length alone.")

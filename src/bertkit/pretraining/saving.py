@@ -42,10 +42,10 @@ def save_state(job: PretrainingJob, folder: RunFolder) -> int:
             **job.identity,
         }
         if job.run.shard:
-            store.save_written(folder.checkpoints, state.step, write_shards, facts)
+            written = store.save_written(folder.checkpoints, state.step, write_shards, facts)
         else:
-            store.save(folder.checkpoints, state.step, groups, facts)
-        store.prune(folder.checkpoints, job.run.keep_checkpoints)
+            written = store.save(folder.checkpoints, state.step, groups, facts)
+        store.prune(folder.checkpoints, job.run.keep_checkpoints, intact=[written])
     elif job.run.shard:
         write_shards(None)
     job.group.barrier()

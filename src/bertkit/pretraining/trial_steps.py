@@ -1,9 +1,13 @@
-"""Some steps of a run with a model that is thrown away: to time a step, and to measure memory."""
+"""Some steps of a run with a model that is thrown away: to time a step, and to measure memory.
+
+The shards are not compared with their checksums: that takes two seconds per GB, and no result depends on it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 
+from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.heldout import measure_losses
 from bertkit.pretraining.job import build_job
 from bertkit.pretraining.record import PretrainRun
@@ -38,7 +42,8 @@ def measure_step(run: PretrainRun, seconds: float) -> float:
 
 def measure_phases(run: PretrainRun, seconds: float) -> list[float]:
     """Seconds per training step of each phase; at least ``seconds`` are spent on measuring."""
-    job = build_job(with_enough_steps(run), initial_weights=False)
+    run = with_enough_steps(run)
+    job = build_job(run, data=PretrainingData.open(run, verify=False), initial_weights=False)
     means: list[float] = []
     for phase in job.phases:
         job.state.step = phase.first_step
@@ -53,7 +58,7 @@ def measure_phases(run: PretrainRun, seconds: float) -> list[float]:
 
 def train_briefly(run: PretrainRun, steps: int) -> None:
     """Some steps and an evaluation in every phase: all that takes memory in a run."""
-    job = build_job(run, initial_weights=False)
+    job = build_job(run, data=PretrainingData.open(run, verify=False), initial_weights=False)
     for phase in job.phases:
         job.state.step = phase.first_step
         for step in fit(job.state, phase.source, phase.plan, first_step=phase.first_step):

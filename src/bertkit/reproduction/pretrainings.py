@@ -11,7 +11,7 @@ from bertkit.config import Setting, apply
 from bertkit.contracts import EncoderConfig
 from bertkit.data.shards import read_manifest
 from bertkit.encoders import bert, elmo, gpt, modernbert, roberta
-from bertkit.finetuning.defaults import FinetuneProfile
+from bertkit.options.finetuning import FinetuneProfile
 from bertkit.pretraining.cost import read_cost
 from bertkit.pretraining.defaults import default_pretraining_task, initial_weights_settings, quick_training_settings
 from bertkit.pretraining.model_size import sketch_model

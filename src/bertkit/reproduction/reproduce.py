@@ -1,10 +1,12 @@
 """Reproduce the tables of BERT's paper: all of its systems on one corpus, by one training loop.
 
     OUT/corpus.jsonl, tokenizers/, data/    the input of pre-trainings
+    OUT/vectors.txt, word-models/NAME/      word vectors and untrained networks of the systems that read words
     OUT/pretraining/NAME/                   one run per network, for every table that needs it
     OUT/finetuning/NAME/TASK/               one run per system and task
     OUT/baselines/TASK.json                 the trivial methods on each task
     OUT/comparisons/                        intervals of differences between systems
+    OUT/locks/                              what each process works on
     OUT/NAME.md, .svg, .json                a table, our figures beside the paper's
     OUT/costs.svg                           the scores of all tables made so far against the cost of pre-training
     OUT/reproduction.md                     what holds of the paper's conclusions, and all tables made so far
@@ -43,10 +45,10 @@ from bertkit.training.distributed import rank
 _RECORD = "reproduction.json"
 
 _CONTENT = (
-    *("corpus.jsonl", "tokenizers", "data", "pretraining", "finetuning", "baselines", "comparisons", "reproduction.md"),
-    *("run.json", "config.json"),
+    *("corpus.jsonl", "tokenizers", "data", "vectors.txt", "word-models", "pretraining", "finetuning", "baselines"),
+    *("comparisons", "locks", "costs.svg", "reproduction.md", "run.json", "config.json"),
 )
-"""What is written after the record, and what a run or a model has."""
+"""What is written after the record, and what a run or a model has. The files of the tables are written, too."""
 
 _OPTIONS = {"files": "--corpus", "vectors_file": "--vectors"}
 """The options that set what the record has under another name."""
@@ -101,10 +103,10 @@ def estimate_reproduction(
     table: str,
     *,
     data: Path,
-    scale: str = "tiny",
-    corpus: Sequence[Path] = (),
-    vectors: Path | None = None,
-    settings: Sequence[Setting] = (),
+    scale: str,
+    corpus: Sequence[Path],
+    vectors: Path | None,
+    settings: Sequence[Setting],
 ) -> ReproductionEstimate:
     """What ``reproduce`` would train, and its cost on this machine. Only the files of the tasks need to exist."""
     chosen = _choose_scale(scale, settings)
@@ -130,7 +132,9 @@ def _claim_folder(corpora: Corpora) -> None:
         names = ", ".join(_OPTIONS.get(name, name.removeprefix("scale.")) for name in other)  # as --set spells them
         raise usage_error(f"{corpora.output} was made with other settings ({names} differ). Choose another -o folder.")
     with explain_output(corpora.output):
-        require_own_folder(path, _CONTENT)
+        tables = find_tables("all", corpora.scale.snapshots)
+        own = [f"{each.name}{suffix}" for each in tables for suffix in (".md", ".json", ".svg")]
+        require_own_folder(path, [*_CONTENT, *own])
         make_folder(corpora.output)
     write_checked(path, record)
 

@@ -87,6 +87,8 @@ class Scale:
         check_ranges(self)
         if self.snapshots > self.steps:
             raise usage_error(f"snapshots is {self.snapshots}; it must be at most steps, which is {self.steps}.")
+        if self.long_seq_length and not self.long_share:
+            raise usage_error("long_seq_length is the length of the last long_share of the steps: set both.")
         if not self.learning_rates:
             raise usage_error("learning_rates is empty; give at least one, such as [5e-5].")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bertkit.errors import did_you_mean, usage_error
-from bertkit.finetuning.defaults import FinetuneProfile
 from bertkit.finetuning.word_models import build_word_model
+from bertkit.options.finetuning import FinetuneProfile
 from bertkit.pretraining.run import pretrain, resume
 from bertkit.report.progress import Progress
 from bertkit.reproduction.corpora import Corpora
@@ -96,10 +96,11 @@ class Systems:
         run = self._folder(pretraining)
         steps, snapshots = self._scale.steps, self._scale.snapshots
         step = -(-(system.snapshot or snapshots) * steps // snapshots)
+        is_last = step == steps
         return SystemModel(
-            name=system.name,
+            name=(replace(system, snapshot=None) if is_last else system).name,
             unit=self._pretraining_unit(pretraining),
-            model=run / "model" if step == steps else run / "models" / f"step-{step:08}",
+            model=run / "model" if is_last else run / "models" / f"step-{step:08}",
             pretraining=run,
             profile=pretraining.profile,
             settings={"lstm_layers": 2} if system.lstm else {},

@@ -6,17 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from bertkit.optional import require
+from bertkit.options.finetuning import Sampler
 from bertkit.rng import CounterRng
 from bertkit.storage.atomic import explain_writing
 from bertkit.storage.json_log import format_record, open_log, read_log, truncate_log
 from bertkit.sweeps.search_space import Axis, Point
-
-Sampler = Literal["tpe", "random"]
 
 _STUDY = "sweep"
 _SEEDS = 2**32

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bertkit.config import Setting, apply
+from bertkit.config import Setting, apply, to_json
 from bertkit.errors import BertkitError, usage_error
 from bertkit.finetuning.record import FinetuneRun
 
@@ -206,18 +206,31 @@ def grid_points(axes: Sequence[Axis]) -> Iterator[Point]:
         yield Point(tuple(zip((axis.name for axis in axes), values, strict=True)))
 
 
-def check_points(axes: Sequence[Axis], base: FinetuneRun) -> None:
-    """Raise a usage error for a value that its setting cannot have, and for points with the same settings or folder."""
+def check_points(axes: Sequence[Axis], base: FinetuneRun, *, sampled: bool) -> Iterator[FinetuneRun]:
+    """The run of every point of the grid; of points that are ``sampled``, those in which one axis has each of its ends.
+
+    Raises a usage error for a value that its setting cannot have, and for points with the same settings or folder.
+    """
     folders: set[str] = set()
-    runs: dict[Point, FinetuneRun] = {}
-    for point in grid_points(axes):
+    points: dict[str, Point] = {}
+    for point in _vary_one(axes) if sampled else grid_points(axes):
         run = point.run(base, base.output)
-        same = next((other for other, known in runs.items() if known == run), None)
-        if same is not None:
-            raise usage_error(f"{_ORIGIN}: {same} and {point} are the same settings. List them once.")
-        runs[point] = run
+        settings = json.dumps(to_json(run), sort_keys=True)
+        if settings in points:
+            raise usage_error(f"{_ORIGIN}: {points[settings]} and {point} are the same settings. List them once.")
+        points[settings] = point
         if point.name in folders or len(point.name) > _MAX_NAME:
             raise usage_error(
                 f"{_ORIGIN}: {point} has no folder name of its own. Vary fewer settings, or give shorter values."
             )
         folders.add(point.name)
+        yield run
+
+
+def _vary_one(axes: Sequence[Axis]) -> Iterator[Point]:
+    """The first end of every axis, and then all other ends of one axis after the other: their product may be huge."""
+    first = {axis.name: next(iter(axis.ends)) for axis in axes}
+    yield Point(tuple(first.items()))
+    for axis in axes:
+        for value in itertools.islice(axis.ends, 1, None):
+            yield Point(tuple((first | {axis.name: value}).items()))

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from bertkit import config
@@ -25,13 +26,14 @@ from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.run import begin_run, discard_unused_record, fill_in_precision, run_seeds, settings_record
 from bertkit.machine.interrupts import Interrupted, Interrupts
+from bertkit.options.finetuning import Sampler
 from bertkit.report.plots import plot_sweep
 from bertkit.report.progress import Progress
 from bertkit.runs import DONE, InUseError, RunFolder
 from bertkit.scheduling import divide_work
 from bertkit.scores import is_defined, rank_score, summarize_scores
 from bertkit.storage.atomic import remove_folder, write_file
-from bertkit.sweeps.optuna_trials import Sampler, Trials, load_optuna
+from bertkit.sweeps.optuna_trials import Trials, load_optuna
 from bertkit.sweeps.results import PointResult, SweepResult, format_settings, read_point, write_table
 from bertkit.sweeps.search_space import Axis, Point, check_points, grid_points
 
@@ -56,10 +58,9 @@ def tune(sweep: Sweep, progress: Progress, *, origins: Mapping[str, str] | None 
     """
     if sweep.trials is not None:
         load_optuna()
-    check_points(sweep.axes, sweep.base)
-    for point in grid_points(sweep.axes):
-        run = point.run(sweep.base, sweep.base.output)
-        check_lengths(run, ModelFolder.open(run.model))
+    models = cache(ModelFolder.open)
+    for run in check_points(sweep.axes, sweep.base, sampled=sweep.trials is not None):
+        check_lengths(run, models(run.model))
     worker = _Worker(sweep, progress)
     with Interrupts() as interrupts:
         try:

@@ -12,10 +12,10 @@ from bertkit.errors import list_names, usage_error
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.table_formats import Format
 from bertkit.formats.tables import Table
+from bertkit.options.finetuning import LabelKind
 from bertkit.task_files.files import Columns, Split, TaskFiles
 from bertkit.task_files.indicators import UNKNOWN
 from bertkit.task_types.base import FileTask
-from bertkit.user_tables.label_column import Kind
 
 _HELDOUT = 0.1
 """The share of the training examples that are held out where there is no dev file."""
@@ -38,7 +38,7 @@ class Given(NamedTuple):
     text: str | None = None
     pair: str | None = None
     label: str | None = None
-    kind: Kind | None = None
+    kind: LabelKind | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,10 @@ import statistics
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from bertkit.errors import data_error, usage_error
+from bertkit.formats.lines import at_row
+from bertkit.options.finetuning import LabelKind
 from bertkit.task_files.conll_files import is_tag
 from bertkit.task_files.files import Columns
 from bertkit.task_files.indicators import INDICATORS
@@ -24,8 +25,7 @@ from bertkit.task_files.labels import (
     sort_labels,
     split_cells,
 )
-
-Kind = Literal["classes", "number", "labels", "similarity"]
+from bertkit.task_types.regression import check_number
 
 _MOST_WHOLE_NUMBERS = 20
 """More different whole numbers than this are a quantity and not classes."""
@@ -35,7 +35,7 @@ _CLASS_NAMES = ("label", "labels", "gold_label", "class", "category", "intent", 
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?")
 
-WRITE_POINTS = "Write 1,5 as 1.5 and 1,000 as 1000"
+_WRITE_POINTS = "Write 1,5 as 1.5 and 1,000 as 1000"
 
 _PERCENTAGE = re.compile(r"[+-]?\d+([.,]\d+)?\s*%")
 
@@ -57,7 +57,7 @@ class LabelColumn:
     With ``indicators`` each label has a column of 0 and 1 instead; ``is_one_hot`` says that every row has one label.
     """
 
-    kind: Kind
+    kind: LabelKind
     labels: Labels
     rows: int
     separator: str = SEPARATORS[0]
@@ -65,7 +65,7 @@ class LabelColumn:
     is_one_hot: bool = False
 
 
-def examine_labels(path: Path, columns: Columns, labels: Labels, kind: Kind | None) -> LabelColumn:
+def examine_labels(path: Path, columns: Columns, labels: Labels, kind: LabelKind | None) -> LabelColumn:
     """What the ``labels`` of a table are; ``kind`` replaces the guess. Values that may be either are a data error."""
     if columns.labels:
         return _examine_indicators(columns.labels, labels, kind)
@@ -79,7 +79,7 @@ def examine_labels(path: Path, columns: Columns, labels: Labels, kind: Kind | No
     return column
 
 
-def _examine_indicators(names: tuple[str, ...], labels: Labels, kind: Kind | None) -> LabelColumn:
+def _examine_indicators(names: tuple[str, ...], labels: Labels, kind: LabelKind | None) -> LabelColumn:
     """Several labels in the columns ``names``; a label that no row has is one, too."""
     if kind not in (None, "labels"):
         raise usage_error(f"several columns of labels are --kind labels, not {kind}.")
@@ -94,16 +94,16 @@ def _examine_indicators(names: tuple[str, ...], labels: Labels, kind: Kind | Non
     )
 
 
-def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
+def _guess_kind(path: Path, columns: Columns, labels: Labels) -> LabelKind:
     """A number if all labels are, and some have a fraction or there are many; else classes, or several per cell."""
     distinct = len(labels.counts)
     if labels.counts and are_numbers(labels.counts):
         return "classes" if _may_be_classes(columns, labels) else "number"
-    example = next(filter(has_comma, labels.counts), None)
+    example = next(filter(_has_comma, labels.counts), None)
     if example is not None and all(map(_DECIMAL_COMMA.fullmatch, labels.counts)):
         raise data_error(
             f'{path}: the values of column "{columns.label}", such as {example}, look '
-            f"like numbers with a comma. {WRITE_POINTS}, or say what they are: --kind classes, or labels for several "
+            f"like numbers with a comma. {_WRITE_POINTS}, or say what they are: --kind classes, or labels for several "
             "per text."
         )
     if labels.counts and all(map(_PERCENTAGE.fullmatch, labels.counts)):
@@ -138,7 +138,17 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
     return "classes"
 
 
-def has_comma(label: str) -> bool:
+def read_numbers(labels: Labels, advice: str) -> list[float]:
+    """The numbers of all rows; another label is a data error that ends with ``advice`` unless it has a comma."""
+    for label, (path, line) in labels.first_seen.items():
+        where = at_row(path, line)
+        if not are_numbers([label]):
+            raise data_error(f'{where}: "{label}" is not a number. {_WRITE_POINTS if _has_comma(label) else advice}.')
+        check_number(float(label), label, where)
+    return [float(label) for label in labels.counts.elements()]
+
+
+def _has_comma(label: str) -> bool:
     """Whether a label is a number with a comma in it, such as 1,5."""
     return "," in label and _DECIMAL_COMMA.fullmatch(label) is not None
 

@@ -15,18 +15,17 @@ from bertkit.task_files.columns import guess_columns
 from bertkit.task_files.files import Columns, TaskFiles
 from bertkit.task_files.labels import (
     Labels,
-    are_numbers,
     check_spelling,
     collect_labels,
     merge_spellings,
     sort_labels,
 )
 from bertkit.task_types.multi_label import MultiLabelTask
-from bertkit.task_types.regression import SMALLEST_UNIT, Numbers, RegressionTask, check_number
+from bertkit.task_types.regression import SMALLEST_UNIT, Numbers, RegressionTask
 from bertkit.task_types.text_classification import TextClassificationTask
 from bertkit.task_types.text_task import TextTask
 from bertkit.user_tables.files import Given, Guess, UserFiles, check_rows, describe_columns, describe_file
-from bertkit.user_tables.label_column import WRITE_POINTS, LabelColumn, describe_labels, examine_labels, has_comma
+from bertkit.user_tables.label_column import LabelColumn, describe_labels, examine_labels, read_numbers
 
 
 def guess_labels(files: UserFiles, given: Given, *, allow_rare_labels: bool, fold_labels: bool) -> Guess:
@@ -99,16 +98,7 @@ def _build(files: UserFiles, found: TaskFiles, column: LabelColumn, *, fold_labe
 
 def _scale(path: Path, labels: Labels) -> Numbers:
     """The scale on which the numbers of train have mean 0 and standard deviation 1."""
-    if not are_numbers(labels.counts):
-        wrong = next(label for label in labels.counts if not are_numbers([label]))
-        where, line = labels.first_seen[wrong]
-        advice = "Fix the row, leave its cell empty if the number is unknown, or give --kind classes"
-        raise data_error(
-            f'{at_row(where, line)}: "{wrong}" is not a number. {WRITE_POINTS if has_comma(wrong) else advice}.'
-        )
-    for label, (where, line) in labels.first_seen.items():
-        check_number(float(label), label, at_row(where, line))
-    values = [float(label) for label in labels.counts.elements()]
+    values = read_numbers(labels, "Fix the row, leave its cell empty if the number is unknown, or give --kind classes")
     spread = statistics.pstdev(values)
     if spread < SMALLEST_UNIT:
         raise data_error(

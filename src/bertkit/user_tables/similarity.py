@@ -5,22 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bertkit.errors import data_error, usage_error
-from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table
-from bertkit.task_files.columns import guess_texts, label_by_name
+from bertkit.task_files.columns import find_score, guess_texts
 from bertkit.task_files.files import Columns, TaskFiles
-from bertkit.task_files.labels import are_numbers
+from bertkit.task_files.labels import collect_labels
 from bertkit.task_types.regression import SMALLEST_UNIT, Numbers
 from bertkit.task_types.similarity import SimilarityTask
-from bertkit.user_tables.files import Given, Guess, UserFiles, check_rows, split_of
-from bertkit.user_tables.label_column import WRITE_POINTS, has_comma
+from bertkit.user_tables.files import Given, Guess, UserFiles, check_rows, describe_file, split_of
+from bertkit.user_tables.label_column import read_numbers
 
 
 def guess_similarity(files: UserFiles, given: Given) -> Guess:
     """The task of pairs, all rows of which are read.
 
-    A column with the name of a score is the score; without one in train, all pairs belong together. Another split may
-    have scores all the same.
+    A column with the name of a score, or the only one of numbers, is the score; without one in train, all pairs belong
+    together. Another split may have scores all the same.
     """
     columns = _columns_of(files.table, given.text, given.pair, given.label)
     splits = {}
@@ -45,7 +44,8 @@ def guess_similarity(files: UserFiles, given: Given) -> Guess:
         if columns.label is not None
         else "no score, so that the two texts of a row belong together"
     )
-    return Guess(task=task, sentence=f"text = {columns.first}, pair = {columns.second}, {score}")
+    described = f"text = {columns.first}, pair = {columns.second}, {score}"
+    return Guess(task=task, sentence=described + describe_file(files.table, columns.used()))
 
 
 def _columns_of_split(table: Table, train: Columns, label: str | None) -> Columns:
@@ -58,25 +58,19 @@ def _columns_of_split(table: Table, train: Columns, label: str | None) -> Column
 def _columns_of(table: Table, text: str | None, pair: str | None, label: str | None) -> Columns:
     table.require(*filter(None, (text, pair, label)))
     found = guess_texts(table, text=text, pair=pair)
+    free = [name for name in table.columns if name not in (found.first, found.second, found.id)]
+    score = label or find_score(table, free)
     if found.second is None:
-        score = label or label_by_name([name for name in table.columns if name not in (text, pair)])
-        rest = [name for name in table.columns if name not in (found.first, found.id, score)]
+        rest = [name for name in free if name != score]
         if len(rest) != 1:
             raise usage_error(f"{table.path}: which column is the second text? Name both: --text COLUMN --pair COLUMN.")
-        found = Columns(first=found.first, second=rest[0], id=found.id)
-    free = [name for name in table.columns if name not in (found.first, found.second, found.id)]
-    return Columns(first=found.first, second=found.second, id=found.id, label=label or label_by_name(free))
+        found = replace(found, second=rest[0])
+    return replace(found, label=score)
 
 
 def _scale(files: TaskFiles, name: str, split: str) -> Numbers:
     """The scale on which the scores of a split are from 0 to 1."""
-    values = []
-    for cells in files.read(name, split):
-        if cells.label:
-            if not are_numbers([cells.label]):
-                advice = WRITE_POINTS if has_comma(cells.label) else "Fix the row"
-                raise data_error(f'{at_row(cells.path, cells.line)}: "{cells.label}" is not a number. {advice}.')
-            values.append(float(cells.label))
+    values = read_numbers(collect_labels(files.read(name, split)), "Fix the row, or leave its cell empty")
     if not values or max(values) - min(values) < SMALLEST_UNIT:
         found = f"all scores are {values[0]:g}" if values else "no row has a score"
         raise data_error(f"{name}: {found}. Give pairs of different scores, or leave the column out.")
