@@ -76,6 +76,23 @@ def test_the_second_task_is_read_before_the_first_is_trained(workspace: Path, tm
     assert not (output / "first").exists()
 
 
+def test_a_setting_that_the_second_task_does_not_have_is_found_before_the_first_is_trained(
+    workspace: Path, tmp_path: Path
+) -> None:
+    second = tmp_path / "numbers.csv"
+    second.write_text("review,score\n" + "".join(f"word {number},{number}.5\n" for number in range(36)))
+    with pytest.raises(BertkitError, match=r"for the task of --then, files:numbers\.csv: .*task\.fold_labels"):
+        bertkit.finetune(
+            workspace / "reviews.csv",
+            then=second,
+            model=workspace / "run",
+            output=tmp_path / "run",
+            set=[*QUICK, "task.fold_labels=true"],
+            progress="quiet",
+        )
+    assert not (tmp_path / "run" / "first").exists()
+
+
 def test_a_limit_and_a_teacher_are_for_the_first_task_alone(workspace: Path, tmp_path: Path) -> None:
     output, second, texts = tmp_path / "run", tmp_path / "second.csv", tmp_path / "texts.txt"
     second.write_text(
@@ -90,13 +107,13 @@ def test_a_limit_and_a_teacher_are_for_the_first_task_alone(workspace: Path, tmp
         unlabelled=texts,
         output=output,
         limit=13,
-        set=["batch_size=13", "epochs=1", "layer_weight=1.0"],
+        set=["batch_size=13", "epochs=1", "layer_weight=1.0", "temperature=4.0", "teacher_weight=0.5"],
         progress="quiet",
     )
-    names = ("limit", "teacher", "unlabelled", "layer_weight")
+    names = ("limit", "teacher", "unlabelled", "layer_weight", "temperature", "teacher_weight")
     first, last = ({each.path: each.value for each in bertkit.config_show(run)} for run in (output / "first", output))
-    assert [first[name] for name in names] == [13, str(workspace / "tuned"), str(texts), 1.0]
-    assert [last[name] for name in names] == [None, None, None, 0.0]
+    assert [first[name] for name in names] == [13, str(workspace / "tuned"), str(texts), 1.0, 4.0, 0.5]
+    assert [last[name] for name in names] == [None, None, None, 0.0, 2.0, 1.0]
 
 
 @pytest.mark.parametrize(

@@ -194,3 +194,11 @@ def test_bytes_that_are_not_utf8_are_replaced_on_request(file: Path, tmp_path: P
         bertkit.tokenizer_train([file], output=tmp_path / "tok", vocab_size=290, progress="quiet")
     bertkit.tokenizer_train([file], output=tmp_path / "tok", on_bad_bytes="replace", vocab_size=290, progress="quiet")
     assert len(bertkit.tokenizer_compare([tmp_path / "tok"], texts=[file], on_bad_bytes="replace")) == 1
+
+
+def test_rules_beside_a_tokenizer_that_has_its_own_are_refused_and_leave_no_folder(file: Path, tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    bertkit.tokenizer_train([file], output=base, vocab_size=290, progress="quiet")
+    with pytest.raises(BertkitError, match="are those of --from: leave them out"):
+        bertkit.tokenizer_train([file], output=tmp_path / "new", from_=base, cased=True, progress="quiet")
+    assert not (tmp_path / "new").exists()

@@ -43,7 +43,7 @@ class Reader(HTMLParser):
 
 def read(evaluation: Evaluation, model: str = "runs/a") -> Reader:
     reader = Reader()
-    reader.feed(render_page(evaluation, model=model))
+    reader.feed(render_page(evaluation, model=model, date="2026-11-22 10:00"))
     reader.close()
     assert reader.open == []
     return reader
@@ -76,7 +76,7 @@ def test_a_page_is_well_formed_and_self_contained(evaluation: Evaluation) -> Non
 
 
 def test_the_style_is_self_contained_and_has_a_dark_theme() -> None:
-    page = render_page(of_numbers(), model="a")
+    page = render_page(of_numbers(), model="a", date="2026-11-22 10:00")
     style = page[page.index("<style>") : page.index("</style>")]
     assert "prefers-color-scheme: dark" in style
     assert not [word for word in ("url(", "@import", "http") if word in style]

@@ -82,7 +82,7 @@ def test_a_correlation_with_constant_answers_is_undefined_everywhere() -> None:
     record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert record["pearson"] is None and record["scores"]["spearman"] == {"value": None, "low": None, "high": None}
     assert str(found.scores["pearson"]) == "undefined"
-    page = render_page(found, model="m")
+    page = render_page(found, model="m", date="2026-11-22 10:00")
     assert page.count("undefined") >= 8 and "nan" not in page
 
 
@@ -97,7 +97,9 @@ def test_multi_label_predictions_are_scored_per_label() -> None:
         ("sea", 1.0, 1.0, 2),
         ("sky", 0.5, 1.0, 1),
     ]
-    assert '<td class="number" data-label="precision">0.5000</td>' in render_page(found, model="a")
+    assert '<td class="number" data-label="precision">0.5000</td>' in render_page(
+        found, model="a", date="2026-11-22 10:00"
+    )
 
 
 def test_length_buckets_double() -> None:

@@ -18,6 +18,7 @@ from bertkit.scores import UNDEFINED
 from bertkit.task_types import (
     FileTask,
     MultiLabelTask,
+    MultipleChoiceTask,
     QuestionAnsweringTask,
     TextClassificationTask,
 )
@@ -85,7 +86,14 @@ def test_one_answer_where_most_are_right_asks_for_weights() -> None:
     assert found.endswith("It is right for 95% of them; --class-weights balanced may help")
     task = QuestionAnsweringTask(name="q", metric="f1")
     (found,) = cautions([""] * 190 + ["a mill"] * 10, [""] * 200, task=task, metric="f1")
-    assert found.endswith("It is right for 95% of them")
+    assert found == (
+        "the model predicts no answer for every dev example: it has learned nothing. It is right for 95% of them"
+    )
+
+
+def test_the_number_of_a_choice_is_no_answer_that_a_user_knows() -> None:
+    task = MultipleChoiceTask(name="m", choices=("A", "B"))
+    assert cautions(["0", "1"] * 100, ["1"] * 200, task=task) == []
 
 
 def test_one_answer_is_right_where_all_gold_answers_are_equal() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -229,3 +230,23 @@ def test_texts_that_a_parquet_file_has_as_bytes_are_utf8(tmp_path: Path) -> None
     assert [next(rows).cells, next(rows).cells] == [["café"], [""]]
     with pytest.raises(BertkitError, match=r't\.parquet, row 3: "text" is bytes that are no UTF-8'):
         next(rows)
+
+
+def test_a_parquet_file_that_is_compressed_as_a_whole_is_not_called_damaged(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"text": ["a"]}), tmp_path / "a.parquet")
+    packed = tmp_path / "a.parquet.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "a.parquet").read_bytes()))
+    with pytest.raises(BertkitError, match="It is compressed as a whole: decompress it"):
+        Table(packed)
+
+
+def test_the_index_of_pandas_is_the_id_as_in_a_csv(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"review": ["a mill", "a lake"] * 20, "label": ["x", "y"] * 20}).sample(frac=1)
+    frame.to_parquet(tmp_path / "a.parquet")
+    found = guess(tmp_path / "a.parquet")
+    assert found.sentence == "text = review, label = label (2 classes: x 20, y 20), id = __index_level_0__"
+    assert {example.id for split in ("train", "dev") for example in found.task.examples(split)} == set(
+        map(str, range(40))
+    )

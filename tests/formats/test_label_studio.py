@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from bertkit.formats.label_studio import flatten_task, is_labelled_task
+from bertkit.errors import BertkitError
+from bertkit.formats.label_studio import flatten_task, is_labelled_task, list_questions
 from bertkit.task_types import MultiLabelTask, TaggingTask, TextClassificationTask
 from bertkit.user_tables.guess import guess
 
@@ -47,6 +48,26 @@ def test_a_task_that_nobody_finished_has_no_label() -> None:
     cancelled["annotations"][0]["was_cancelled"] = True
     assert flatten_task(cancelled)["label"] == "new"
     assert not is_labelled_task({"data": "text", "annotations": []})
+
+
+def test_several_questions_have_a_column_each() -> None:
+    topic = {**choose("news", "sport"), "from_name": "area"}
+    tasks = [task(1, "a mill", [choose("old"), topic]), task(2, "a lake", [choose("new")]), task(3, "a hill")]
+    questions = list_questions(tasks)
+    assert questions == ["mood", "area"]
+    answers = [[flatten_task(each, questions)[name] for name in questions] for each in tasks]
+    assert answers == [["old", ["news", "sport"]], ["new", None], [None, None]]
+    assert "label" not in flatten_task(tasks[0], questions)
+
+
+def test_the_question_is_asked_for_where_there_are_several(tmp_path: Path) -> None:
+    path = tmp_path / "export.json"
+    topics = [{**choose("news" if row % 3 else "sport"), "from_name": "area"} for row in range(40)]
+    tasks = [task(row, f"text {row}", [choose("old" if row % 2 else "new"), topics[row]]) for row in range(40)]
+    path.write_text(json.dumps(tasks))
+    with pytest.raises(BertkitError, match="the label may be mood or area"):
+        guess(path)
+    assert guess(path, label="area").task.labels == ("news", "sport")
 
 
 @pytest.mark.parametrize("result", [None, 7, [None], [{"value": 7}], [{"value": {"choices": "old", "labels": 7}}]])

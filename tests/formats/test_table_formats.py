@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from bertkit.errors import BertkitError
 from bertkit.formats.tables import Table
+from bertkit.inference.text_column import open_text_column
 
 
 def read(path: Path, data: bytes) -> list[tuple[str, ...]]:
@@ -46,3 +48,12 @@ def test_the_delimiter_is_found(mark: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(f"id{mark}text{mark}label\n1{mark}a{other} b{mark}x\n", encoding="utf-8")
     assert Table(path).form.delimiter == mark
+
+
+def test_lines_of_an_old_macintosh_are_not_one_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"the river\rthe mill\r")
+    with pytest.raises(BertkitError, match=r"one line with carriage returns in it.*tr '\\r' '\\n'"):
+        list(open_text_column(path).texts())
+    path.write_bytes(b"the river\r\nthe mill\r and more\n")
+    assert list(open_text_column(path).texts()) == ["the river", "the mill\r and more"]

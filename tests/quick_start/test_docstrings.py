@@ -240,6 +240,12 @@ def test_packages_take_turns_with_those_rich_in_prose_first(tmp_path: Path) -> N
     assert turns == ["numpy", "torch"] * 4 + ["attic", "cellar"] * 4
 
 
+def test_a_broken_link_is_no_source(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("")
+    (tmp_path / "b.py").symlink_to("/nowhere/b.py")
+    assert [each.module for each in list_sources({"own": tmp_path})] == ["own", "own.a"]
+
+
 def test_this_machine_has_documentation() -> None:
     packages = installed_packages()
     assert list(packages)[: len(PROSE_RICH)] == list(PROSE_RICH), "all of them come with bertkit"

@@ -52,6 +52,12 @@ def test_the_held_out_rows_do_not_depend_on_the_order(here: Path) -> None:
     assert {example.first for example in dev} == {example.first for example in turned}
 
 
+def test_a_text_of_several_labels_does_not_depend_on_the_order() -> None:
+    rows = [TextExample(str(row), sentence(row % 40), None, "abc"[row % 3]) for row in range(80)]
+    held = {example.id for example in hold_out(rows, 0.1)[1]}
+    assert {example.id for example in hold_out(rows[::-1], 0.1)[1]} == held
+
+
 def test_equal_texts_are_never_split(here: Path) -> None:
     rows = [(row, sentence(int(row) % 37), label) for row, _, label in reviews(222)]
     rows = [(row, text.upper() if int(row) % 2 else text, label) for row, text, label in rows]

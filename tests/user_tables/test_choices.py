@@ -32,6 +32,10 @@ def test_no_label_at_all_is_refused(here: Path) -> None:
     fails('no row has a label in column "answer"', BAD_DATA, _write(here / "c.csv", [""] * 9))
 
 
+def test_a_table_that_ends_after_its_names_is_refused(here: Path) -> None:
+    fails("has a line of column names and no rows", BAD_DATA, _write(here / "c.csv", []))
+
+
 def test_another_kind_of_task_on_the_same_columns_is_what_the_user_says(here: Path) -> None:
     found = guess(_write(here / "c.csv", ["1", "2"] * 10), text="question", label="answer", kind="classes")
     assert isinstance(found.task, TextClassificationTask)

@@ -82,3 +82,18 @@ def test_the_split_train_of_a_file_is_all_of_it(here: Path) -> None:
     task = guess(write_csv(here / "r.csv", reviews(40))).task
     assert len(read_split(task, None, "train").examples) < 40
     assert len(read_split(task, here / "r.csv", "train").examples) == 40
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "option"),
+    [
+        ("n.csv", "text,score\n" + "".join(f"word {row},{row}.5\n" for row in range(40)), "fold_labels"),
+        ("t.conll", "a O\nb B-X\n\n" * 20, "allow_rare_labels"),
+    ],
+)
+def test_options_about_classes_are_refused_where_there_are_none(
+    tmp_path: Path, name: str, text: str, option: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(BertkitError, match=f"no classes of texts.*leave out --{option.replace('_', '-')}"):
+        guess(tmp_path / name, **{option: True})  # type: ignore[arg-type]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.task_types import QuestionAnsweringTask
+from bertkit.errors import BertkitError
+from bertkit.task_types import QuestionAnsweringTask, TextClassificationTask
 from bertkit.user_tables.guess import guess
 
 _CONTEXT = "The mill stood by the river."
@@ -48,3 +49,14 @@ def test_a_tenth_is_held_out_without_a_dev_file(tmp_path: Path, has_dev: bool, h
     task = guess(train, dev=dev).task
     assert isinstance(task, QuestionAnsweringTask)
     assert task.heldout == heldout
+
+
+def test_answers_that_no_context_has_are_classes(tmp_path: Path) -> None:
+    path = tmp_path / "yes-no.csv"
+    rows = [f"is mill {number} old?,mill {number} by the river,{('yes', 'no')[number % 2]}" for number in range(40)]
+    path.write_text("\n".join(["question,context,answer", *rows]))
+    with pytest.raises(BertkitError, match=r"no answer is a part of its context.*--text question --pair context"):
+        guess(path)
+    task = guess(path, text="question", pair="context", label="answer").task
+    assert isinstance(task, TextClassificationTask)
+    assert task.labels == ("no", "yes")

@@ -60,6 +60,15 @@ def test_two_columns_of_any_name_beside_a_score_are_the_texts(tmp_path: Path) ->
     assert sentence == "text = b, pair = a, score = score (from 1 to 5)"
 
 
+def test_the_only_column_of_numbers_is_the_score_whatever_its_name(tmp_path: Path) -> None:
+    rows = [f"{row},a river {row},a stream {row},{row % 9 / 2 + 1}" for row in range(40)]
+    task, sentence = guessed(table(tmp_path / "p.csv", "pair_ID,sentence_A,sentence_B,relatedness", rows))
+    assert task.training == "scores"
+    assert sentence == ("text = sentence_A, pair = sentence_B, score = relatedness (from 1 to 5); not read: pair_ID")
+    other = table(tmp_path / "other.csv", "sentence_A,sentence_B,relatedness", ["a,b,0.5", "c,d,2.5"])
+    assert [example.label for example in task.with_files(dev=[other]).examples("dev")] == [0.5, 2.5]
+
+
 def test_two_columns_of_any_name_are_the_texts(tmp_path: Path) -> None:
     task, _ = guessed(
         table(tmp_path / "p.csv", "left,right", [f"what is {row},an answer of {row}" for row in range(40)])
@@ -74,6 +83,8 @@ def test_two_columns_of_any_name_are_the_texts(tmp_path: Path) -> None:
         ("a,b,c", ["a river,a stream,a mill"] * 3, "which column is the second text"),
         ("text_a,text_b,score", ["x,y,high", "x,y,low"], r'p\.csv, line 2: "high" is not a number'),
         ("text_a,text_b,score", ["x,y,3", "x,z,3"], "all scores are 3"),
+        ("text_a,text_b,score", ["x,y,3", "x,z,1e150"], r"p\.csv, line 3: 1e150 is too large"),
+        ("text_a,text_b,one,two", ["x,y,3,1", "x,z,3,1"], "the score of two texts may be one or two"),
     ],
 )
 def test_tables_that_are_not_pairs_are_errors(tmp_path: Path, header: str, rows: list[str], message: str) -> None:

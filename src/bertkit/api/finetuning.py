@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -13,9 +13,9 @@ from bertkit.api.task_choice import choose_task, refuse_unused
 from bertkit.api.verb import verb
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.config import Setting, apply, origins, parse_settings
-from bertkit.errors import usage_error
+from bertkit.errors import BertkitError, usage_error
 from bertkit.finetuning.defaults import SMALL_MODELS, finetuning_profile_settings, is_small, small_model_settings
-from bertkit.finetuning.record import FinetuneRun
+from bertkit.finetuning.record import NEEDS_TEACHER, FinetuneRun
 from bertkit.finetuning.results import FinetuneResult
 from bertkit.finetuning.run import finetune as run_finetuning
 from bertkit.finetuning.starting_point import trained_task
@@ -27,7 +27,7 @@ from bertkit.sweeps.sweep import Sweep
 from bertkit.sweeps.sweep import tune as run_sweep
 from bertkit.task_types import FileTask, TextClassificationTask
 
-_OF_FIRST = ("limit", "teacher", "unlabelled", "layer_weight")
+_OF_FIRST = ("limit", "teacher", *NEEDS_TEACHER)
 """Settings for the examples of the first training, which the one on the task of ``--then`` does not have."""
 
 
@@ -38,20 +38,33 @@ def finetune(options: FinetuneOptions) -> FinetuneResult:
     with Progress(options.progress) as bar:
         model = ModelFolder.open(options.model)  # before the table, which may be large, is read
         task = choose_task(options, bar)
-        settings = _list_settings(options, task, model, bar)
+        settings = _list_settings(options, task, model)
         run = apply(_new_run(options, task), settings)
+        _say_measured(settings, bar)
         if options.then is not None:
-            then = TaskTrainingOptions(
-                options.then, model=options.model, output=options.output, data=options.data, encoding=options.encoding
-            )
-            task = choose_task(then, bar)  # before the first training, which may take long
+            task = _choose_next(options, model, bar)  # before the first training, which may take long
             first = replace(run, output=run.output / "first", seeds=1)
             run_finetuning(first, bar, origins=origins(first, settings), model=model)
             model = ModelFolder.open(first.output)
-            settings = _list_settings(options, task, model, bar, without=_OF_FIRST)
+            settings = _list_settings(options, task, model, without=_OF_FIRST)
             run = apply(_new_run(options, task), settings)
             run = replace(run, model=first.output, from_scratch=False, reinit_layers=0)
+            _say_measured(settings, bar)
         return run_finetuning(run, bar, origins=origins(run, settings), model=model)
+
+
+def _choose_next(options: FinetuneOptions, model: ModelFolder, bar: Progress) -> FileTask:
+    """The task of ``--then``; a setting that it does not have is a usage error."""
+    assert options.then is not None
+    then = TaskTrainingOptions(
+        options.then, model=options.model, output=options.output, data=options.data, encoding=options.encoding
+    )
+    task = choose_task(then, bar)
+    try:
+        apply(_new_run(options, task), _list_settings(options, task, model, without=_OF_FIRST))
+    except BertkitError as error:
+        raise usage_error(f"for the task of --then, {task.name}: {error}") from error
+    return task
 
 
 @verb(TuneOptions)
@@ -67,8 +80,9 @@ def tune(options: TuneOptions) -> SweepResult:
         task = choose_task(options, bar)
         given = [each.path for each in (*_given_settings(options), *parse_settings(options.set))]
         axes = read_axes(options.grid, given=given, ranges=options.trials is not None)
-        settings = _list_settings(options, task, model, bar, varied=[axis.path for axis in axes])
+        settings = _list_settings(options, task, model, varied=[axis.path for axis in axes])
         run = apply(_new_run(options, task), settings)
+        _say_measured(settings, bar)
         sweep = Sweep(base=run, axes=fit_ranges(axes, run), trials=options.trials, sampler=options.sampler)
         return run_sweep(sweep, bar, origins=origins(run, settings))
 
@@ -81,7 +95,6 @@ def _list_settings(
     options: TaskTrainingOptions,
     task: FileTask,
     model: ModelFolder,
-    bar: Progress,
     *,
     varied: Collection[str] = (),
     without: Collection[str] = (),
@@ -106,10 +119,13 @@ def _list_settings(
         chosen.add("task.pair_head")
     found = small_model_settings(model, run.task, len(task.examples("train")[: run.limit])).items()
     measured = [Setting(path, value, SMALL_MODELS) for path, value in found if path not in chosen]
-    if measured:
-        shown = ", ".join(f"{each.path}={each.value}" for each in measured)
-        bar.say(f"a small model: {shown} (--profile bert has the published settings)")
     return [*fitting, *measured, *given]
+
+
+def _say_measured(settings: Sequence[Setting], bar: Progress) -> None:
+    """Show the settings for small models, if there are any."""
+    if measured := [f"{each.path}={each.value}" for each in settings if each.origin == SMALL_MODELS]:
+        bar.say(f"a small model: {', '.join(measured)} (--profile bert has the published settings)")
 
 
 def _fit_to_model(task: FileTask, model: ModelFolder) -> list[Setting]:

@@ -67,12 +67,12 @@ def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
         )
     for file in found.files:
         kind_of(file)  # an error now leaves no empty folder
+    base = None if options.from_ is None else _load_base(options, options.from_)
     output = resolve_output(Path(options.output))
     restore_folder(output)
     open_output_folder(output, FILES, overwrite=options.overwrite)
     if others := {path.name for path in output.iterdir()} - {*FILES, CHECKSUMS}:
         raise usage_error(f"{options.output} holds other files, such as {min(others)}. Choose another -o folder.")
-    base = None if options.from_ is None else _load_base(options, options.from_)
     with Progress(options.progress) as bar, locked_output(output):
         open_output_folder(output, FILES, overwrite=options.overwrite)  # another process may have finished since
         _say_skipped(bar, found)

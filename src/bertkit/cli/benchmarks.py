@@ -28,7 +28,7 @@ def glue_table(options: GlueTableOptions, *, json: bool) -> None:
         show_lines([f"no average without {', '.join(table.missing)}"])
 
 
-def glue_submit(options: GlueSubmitOptions, *, json: bool, verbosity: Verbosity) -> None:
+def glue_submit(options: GlueSubmitOptions, *, json: bool) -> None:
     """Write the files of a submission, and show which."""
     submission = bertkit.glue_submit(**vars(options))
     if json:

@@ -35,14 +35,17 @@ _PANELS = {name: cyclopts.Group(name, sort_key=place) for place, name in enumera
 def make_command(verb: Callable[..., None]) -> Callable[..., None]:
     """A function with one parameter per option of ``verb``, as cyclopts wants it.
 
-    ``verb`` has the parameter ``options``, a record, and may have ``verbosity`` and the switches of the command line.
+    ``verb`` has the parameter ``options``, a record, and may have ``verbosity`` and the switches of the command line. A
+    job has the options of ``verbosity`` in any case.
     """
     record: type[Options] = typing.get_type_hints(verb)["options"]
-    own = [_own_parameter(name) for name in inspect.signature(verb).parameters if name != "options"]
+    own = [name for name in inspect.signature(verb).parameters if name != "options"]
+    is_job = issubclass(record, JobOptions)
+    of_command_line = [*own, "verbosity"] if is_job and "verbosity" not in own else own
     options = [option for option in list_options(record) if option.name != "progress"]
     has_labels = any(option.name == "label" for option in options)
     panels = [_PANELS[group_of(option, has_labels=has_labels)] for option in options]
-    signature = Signature([*map(_parameter, options, panels), *own])
+    signature = Signature([*map(_parameter, options, panels), *map(_own_parameter, of_command_line)])
 
     def command(*arguments: object, **named: object) -> None:
         values = signature.bind(*arguments, **named)
@@ -50,12 +53,12 @@ def make_command(verb: Callable[..., None]) -> Callable[..., None]:
         given = {option.name: values.arguments[option.name] for option in options}
         if missing := next((each for each in options if each.required and given[each.name] == ()), None):
             raise usage_error(explain_missing(spell_verb(verb.__name__), missing))  # cyclopts takes an empty list
-        if issubclass(record, JobOptions):
+        if is_job:
             given["progress"] = values.arguments["verbosity"].mode
         checked = record(**given)
         check_inputs(checked)  # before the verb imports PyTorch
         try:
-            verb(checked, **{each.name: values.arguments[each.name] for each in own})
+            verb(checked, **{name: values.arguments[name] for name in own})
         except KeyboardInterrupt as stop:
             if record.CONTINUES and not _has_stream(given.values()):
                 stop.args = (_add_command(str(stop), spell_command(spell_verb(verb.__name__), checked)),)

@@ -48,7 +48,7 @@ def _spell_p(p: float) -> str:
     return f"= {p:.4f}" if p >= 0.0001 else "< 0.0001"
 
 
-def compare(options: CompareOptions, *, json: bool, verbosity: Verbosity) -> None:
+def compare(options: CompareOptions, *, json: bool) -> None:
     """Show the scores of two models, the examples on which they differ, and whether the difference is significant."""
     comparison = bertkit.compare(**vars(options))
     if json:

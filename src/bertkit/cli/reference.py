@@ -16,6 +16,7 @@ from bertkit.cli.man_page import make_man_page
 from bertkit.escaping import Markup
 from bertkit.options.command import spell_option, spell_usage
 from bertkit.options.description import Option, describe, format_type, list_options, summarize
+from bertkit.options.job import JobOptions
 from bertkit.options.verbs import HEADINGS, VERBS
 from bertkit.report.tables import markdown_table
 
@@ -57,7 +58,7 @@ def _describe_verb(verb: str, function: Callable[..., None]) -> Iterator[str]:
     options = list_options(VERBS[verb])
     taken = inspect.signature(function).parameters
     switches = {name: help for name, help in SWITCHES.items() if name in taken}
-    if "verbosity" in taken:
+    if "verbosity" in taken or issubclass(VERBS[verb], JobOptions):
         switches["quiet"] = "Show nothing on stderr but errors."
     yield f"# {verb}\n"
     yield f"{describe(VERBS[verb])}\n"

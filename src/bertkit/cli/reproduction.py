@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import bertkit
 from bertkit.cli.output import show_json, show_lines, show_table
-from bertkit.cli.verbosity import Verbosity
 from bertkit.options.reproduction import ReproduceOptions
 
 
-def reproduce(options: ReproduceOptions, *, json: bool, verbosity: Verbosity) -> None:
+def reproduce(options: ReproduceOptions, *, json: bool) -> None:
     """Show the tables; a cell is ours / the paper's."""
     from bertkit.reproduction.estimate import ReproductionEstimate
     from bertkit.training.distributed import rank

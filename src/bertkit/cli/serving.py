@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import bertkit
-from bertkit.cli.verbosity import Verbosity
 from bertkit.options.serving import ServeOptions
 
 
-def serve(options: ServeOptions, *, verbosity: Verbosity) -> None:
+def serve(options: ServeOptions) -> None:
     """Serve until a signal to stop."""
     bertkit.serve(**vars(options))

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import bertkit
 from bertkit.cli.output import show_json, show_lines, show_table
-from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import count_of
 from bertkit.options.speed import (
     BenchFinetuneOptions,
@@ -19,22 +18,22 @@ if TYPE_CHECKING:
     from bertkit.speed.rounds import SpeedComparison
 
 
-def bench_prepare(options: BenchPrepareOptions, *, json: bool, verbosity: Verbosity) -> None:
+def bench_prepare(options: BenchPrepareOptions, *, json: bool) -> None:
     """Show the speed of every system."""
     _show(bertkit.bench_prepare(**vars(options)), json=json)
 
 
-def bench_pretrain(options: BenchPretrainOptions, *, json: bool, verbosity: Verbosity) -> None:
+def bench_pretrain(options: BenchPretrainOptions, *, json: bool) -> None:
     """Show the speed of every system."""
     _show(bertkit.bench_pretrain(**vars(options)), json=json)
 
 
-def bench_finetune(options: BenchFinetuneOptions, *, json: bool, verbosity: Verbosity) -> None:
+def bench_finetune(options: BenchFinetuneOptions, *, json: bool) -> None:
     """Show the speed of every system."""
     _show(bertkit.bench_finetune(**vars(options)), json=json)
 
 
-def bench_inference(options: BenchInferenceOptions, *, json: bool, verbosity: Verbosity) -> None:
+def bench_inference(options: BenchInferenceOptions, *, json: bool) -> None:
     """Show the speed of every system."""
     speed = bertkit.bench_inference(**vars(options))
     if json:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import bertkit
 from bertkit.cli.output import show_json, show_lines
-from bertkit.cli.verbosity import Verbosity
 from bertkit.options.start import DoctorOptions, QuickstartOptions
 
 
-def quickstart(options: QuickstartOptions, *, json: bool, verbosity: Verbosity) -> None:
+def quickstart(options: QuickstartOptions, *, json: bool) -> None:
     """Make a small model from scratch and show what it can do."""
     made = bertkit.quickstart(**vars(options))
     show_json(made) if json else show_lines(made.lines())

@@ -56,13 +56,13 @@ h1, p { overflow-wrap: anywhere; } pre { white-space: pre-wrap; overflow-wrap: a
 """
 
 
-def render_page(evaluation: Evaluation, *, model: str, training: TrainingFacts | None = None, date: str = "") -> str:
+def render_page(evaluation: Evaluation, *, model: str, date: str, training: TrainingFacts | None = None) -> str:
     """The HTML of the page. ``model`` is the name of the model, ``training`` how it was trained, if that is known."""
     title = f"{evaluation.task}, {evaluation.split}"
     parts = [
         f"<h1>{to_html(title)}</h1>",
         f'<p class="about">{to_html(model)}, {evaluation.examples:,} examples, computed in {evaluation.precision}, '
-        f"bertkit {__version__}{f', {to_html(date)}' if date else ''}</p>",
+        f"bertkit {__version__}, {to_html(date)}</p>",
         *_verdict(evaluation),
         *_scores(evaluation),
         *(_notes(evaluation.notes) if evaluation.notes else ()),

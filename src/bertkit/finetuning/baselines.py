@@ -77,7 +77,8 @@ def fit_baselines(
 
 def write_baselines(task: FileTask, limit: int | None, dev_limit: int | None, file: Path) -> None:
     """Write the trivial methods, fitted on the first ``limit`` and scored on the first ``dev_limit`` examples."""
-    train, dev = task.examples("train")[:limit], task.examples("dev")[:dev_limit]
+    train, dev = task.reader.train_and_dev()
+    train, dev = train[:limit], dev[:dev_limit]
     extra = read_extra_dev(task, dev_limit)
     file.parent.mkdir(parents=True, exist_ok=True)
     found = fit_baselines(task, train, dev, extra)

@@ -8,7 +8,7 @@ from bertkit.errors import count_of
 from bertkit.finetuning.results import SeedResult
 from bertkit.metrics.entities import OUTSIDE
 from bertkit.scores import CORRELATIONS, Score, is_defined
-from bertkit.task_types import FileTask, MultiLabelTask
+from bertkit.task_types import FileTask, MultiLabelTask, QuestionAnsweringTask
 from bertkit.task_types.class_weights import Weightable
 
 _FEW_EXAMPLES = 200
@@ -38,7 +38,7 @@ def list_cautions(
     are the results, and ``is_training_dev`` says whether its epochs and thresholds were chosen on these examples.
     """
     return [
-        *_caution_about_answers(gold, predicted, split, has_weights=isinstance(trained, Weightable)),
+        *(_caution_about_answers(gold, predicted, split, trained) if _answers_are_spelled(task) else []),
         *(_caution_about_thresholds(trained, gold) if is_training_dev else []),
         *_caution_about_zero(score, task.metric, gold, split),
         *(_caution_about_epochs(seeds, trained.metric) if seeds else []),
@@ -62,17 +62,19 @@ def caution_about_size(num_examples: int, metric: str) -> list[str]:
     return [f"with {count_of(num_examples, 'dev example')} a score is uncertain by {uncertain} up or down"]
 
 
-def _caution_about_answers(
-    gold: Sequence[object], predicted: Sequence[object], split: str, *, has_weights: bool
-) -> list[str]:
-    """The same answer for every example of a split, although the right answers differ.
+def _answers_are_spelled(task: FileTask) -> bool:
+    """Whether an answer is what the user would call it: a label or a text, and not tags or the number of a choice."""
+    return task.predicts_one_class or isinstance(task, MultiLabelTask | QuestionAnsweringTask)
 
-    ``has_weights`` says whether the classes of the task can be weighted in the loss.
-    """
+
+def _caution_about_answers(
+    gold: Sequence[object], predicted: Sequence[object], split: str, trained: FileTask
+) -> list[str]:
+    """The same answer for every example of a split, although the right answers differ."""
     if len({str(answer) for answer in predicted}) != 1 or len({str(answer) for answer in gold}) < 2:
         return []
     answer, share = _spell(predicted[0]), sum(each == predicted[0] for each in gold) / len(gold)
-    advice = "; --class-weights balanced may help" if has_weights else ""
+    advice = "; --class-weights balanced may help" if isinstance(trained, Weightable) else ""
     majority = f". It is right for {share:.0%} of them{advice}" if share >= _MAJORITY else ""
     return [f"the model predicts {answer} for every {split} example: it has learned nothing{majority}"]
 
@@ -80,7 +82,7 @@ def _caution_about_answers(
 def _spell(answer: object) -> str:
     if isinstance(answer, tuple):  # several labels
         return " and ".join(f'"{label}"' for label in answer) or "no label"
-    return f'"{answer}"'
+    return f'"{answer}"' if answer != "" else "no answer"
 
 
 def _caution_about_thresholds(task: FileTask, gold: Sequence[object]) -> list[str]:

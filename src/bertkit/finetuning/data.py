@@ -82,8 +82,8 @@ def load_data(
     task = run.task
     same_model = earlier is not None and earlier.run.model == run.model
     folder = earlier.model_folder if earlier is not None and same_model else model or ModelFolder.open(run.model)
-    train = task.examples("train")[: run.limit]
-    dev = task.examples("dev")[: run.dev_limit]
+    train, dev = task.reader.train_and_dev()
+    train, dev = train[: run.limit], dev[: run.dev_limit]
     if not train or not dev:
         advice = ""
         if train and task.heldout:

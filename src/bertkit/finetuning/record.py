@@ -25,7 +25,7 @@ from bertkit.training.schedule import ScheduleConfig
 LEAST_COMPARED = 3
 """Texts of a micro-batch whose layers are matched: how alike two texts are is the same for all, up to a factor."""
 
-_NEEDS_TEACHER = {
+NEEDS_TEACHER = {
     "unlabelled": "predictions take the place of labels",
     "temperature": "probabilities it softens",
     "teacher_weight": "part of the loss it multiplies",
@@ -81,7 +81,7 @@ class FinetuneRun:
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        for name, use in _NEEDS_TEACHER.items():
+        for name, use in NEEDS_TEACHER.items():
             if self.teacher is None and getattr(self, name) != getattr(FinetuneRun, name):  # its default
                 raise usage_error(f"{name} goes with teacher, whose {use}: name both.")
         if self.layer_weight and min(self.batch_size, self.micro_batch_size or self.batch_size) < LEAST_COMPARED:

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import IO, Any
 
 from bertkit.errors import BertkitError, data_error
-from bertkit.formats.compression import check_unpacked
+from bertkit.formats.compression import COMPRESSIONS, check_unpacked
 from bertkit.optional import require
 from bertkit.storage.atomic import read_object
 from bertkit.storage.json_text import parse_json
@@ -235,6 +235,8 @@ def open_parquet(path: Path, stream: IO[bytes] | None = None, *, advice: str = "
     except FileNotFoundError as error:
         raise data_error(f"{path} does not exist.") from error
     except _DAMAGE as error:
+        if stream is None and path.suffix.lower() in COMPRESSIONS:
+            advice = "It is compressed as a whole: decompress it; the columns inside stay compressed."
         raise data_error(f"{path} is not a readable Parquet file: {str(error).rstrip('.')}. {advice}") from error
 
 

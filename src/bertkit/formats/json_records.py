@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bertkit.errors import data_error
-from bertkit.formats.label_studio import flatten_task, is_labelled_task
+from bertkit.formats.label_studio import flatten_task, is_labelled_task, list_questions
 from bertkit.formats.lines import at_line
 from bertkit.storage.json_text import RepeatedKeyError, parse_json
 
@@ -18,8 +18,13 @@ def json_records(path: Path, lines: Iterable[str], *, whole: bool) -> Iterator[t
 
     A task of Label Studio is the row that ``flatten_task`` makes of it.
     """
-    for number, record in _objects(path, lines, whole=whole):
-        yield number, flatten_task(record) if is_labelled_task(record) else record
+    objects: Iterable[tuple[int, Record]] = _objects(path, lines, whole=whole)
+    questions: list[str] = []
+    if whole:  # as Label Studio exports its tasks
+        objects = list(objects)
+        questions = list_questions(record for _, record in objects if is_labelled_task(record))
+    for number, record in objects:
+        yield number, flatten_task(record, questions) if is_labelled_task(record) else record
 
 
 def _objects(path: Path, lines: Iterable[str], *, whole: bool) -> Iterator[tuple[int, Record]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -11,25 +11,41 @@ def is_labelled_task(record: Mapping[str, object]) -> bool:
     return isinstance(record.get("data"), dict) and isinstance(record.get("annotations"), list)
 
 
-def flatten_task(record: Mapping[str, Any]) -> dict[str, object]:
+def list_questions(tasks: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The names of the questions that the annotations of all tasks answer with choices, in order."""
+    results = (result for task in tasks for result in _results(task) or ())
+    return list(dict.fromkeys(str(each.get("from_name")) for each in results if _list(each["value"], "choices")))
+
+
+def flatten_task(record: Mapping[str, Any], questions: Sequence[str] = ()) -> dict[str, object]:
     """The ``id`` and the data of a task, its choices as ``label``, and its ``entities``, each [start, end, type].
 
-    Of several annotations the first counts that was not cancelled; without one both are None. Places are counted in
-    characters; Label Studio counts an emoji as two.
+    If there are several ``questions``, the choices of each are in a column of its name. Of several annotations the
+    first counts that was not cancelled; without one all answers are None. Places are counted in characters; Label
+    Studio counts an emoji as two.
     """
     data: dict[str, object] = record["data"]
-    row: dict[str, object] = {"id": record.get("id"), **data, "label": None, "entities": None}
+    columns = questions if len(questions) > 1 else ["label"]
+    row: dict[str, object] = {"id": record.get("id"), **data, **dict.fromkeys(columns), "entities": None}
+    results = _results(record)
+    if results is None:
+        return row
+    texts = [value for value in data.values() if isinstance(value, str)]
+    row["entities"] = [_span(each["value"], texts) for each in results if _list(each["value"], "labels")]
+    for column in columns:
+        own = results if column == "label" else [each for each in results if each.get("from_name") == column]
+        choices = [choice for each in own for choice in _list(each["value"], "choices")]
+        row[column] = choices[0] if len(choices) == 1 else choices or None
+    return row
+
+
+def _results(record: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """The answers in the annotation that counts, each with its ``value``; None if nobody finished one."""
     done = [each for each in record["annotations"] if isinstance(each, dict) and not each.get("was_cancelled")]
     if not done:
-        return row
+        return None
     results = [each for each in _list(done[0], "result") if isinstance(each, dict)]
-    values = [each["value"] for each in results if isinstance(each.get("value"), dict)]
-    choices = [choice for value in values for choice in _list(value, "choices")]
-    texts = [value for value in data.values() if isinstance(value, str)]
-    row["entities"] = [_span(value, texts) for value in values if _list(value, "labels")]
-    if choices:
-        row["label"] = choices[0] if len(choices) == 1 else choices
-    return row
+    return [each for each in results if isinstance(each.get("value"), dict)]
 
 
 def _list(record: Mapping[str, Any], name: str) -> list[Any]:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
@@ -31,7 +32,13 @@ def at_line(path: Path, line: int) -> str:
 
 def at_row(path: Path, number: int) -> str:
     """The same for a row of a table: ``reviews.parquet, row 4,182`` where lines do not count the rows."""
-    return f"{path}, row {number:,}" if path.is_dir() or suffix_of(path) in _WITHOUT_LINES else at_line(path, number)
+    return f"{path}, row {number:,}" if _counts_rows(path) else at_line(path, number)
+
+
+@lru_cache
+def _counts_rows(path: Path) -> bool:
+    """Asked for every row of a table: without the cache that is 70 % of the time of reading one."""
+    return path.is_dir() or suffix_of(path) in _WITHOUT_LINES
 
 
 @contextmanager

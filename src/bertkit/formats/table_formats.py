@@ -167,10 +167,16 @@ def _number_nameless(first: Sequence[str], others: Sequence[Sequence[str]]) -> t
     return tuple(str(place + 1) for place in range(len(first))) if is_data else ()
 
 
-def line_rows(lines: Iterator[str]) -> Iterator[Row]:
+_CONVERT_RETURNS = "if all lines end in one, as on an old Macintosh, convert the file: tr '\\r' '\\n' < FILE > NEW."
+
+
+def line_rows(path: Path, lines: Iterator[str]) -> Iterator[Row]:
     """Rows of a file of lines, which have one cell each."""
     for number, line in enumerate(lines, 1):
-        yield Row(number, [line.rstrip("\r\n")])
+        text = line.rstrip("\r\n")
+        if number == 1 and "\r" in text and not line.endswith("\n"):
+            raise data_error(f"{path}: one line with carriage returns in it; {_CONVERT_RETURNS}")
+        yield Row(number, [text])
 
 
 def split_rows(path: Path, lines: Iterator[str], form: Format) -> Iterator[Row]:
@@ -201,8 +207,5 @@ def _explain(error: csv.Error, in_one_line: bool) -> str:
     if "expected after" in cause:
         return "text follows a closing quote. Double the quotes that belong to the text."
     if "new-line character" in cause:
-        return (
-            "a carriage return inside the row. Put quotes around the text that holds it; if all lines end in one, as "
-            "on an old Macintosh, convert the file: tr '\\r' '\\n' < FILE > NEW."
-        )
+        return f"a carriage return inside the row. Put quotes around the text that holds it; {_CONVERT_RETURNS}"
     return f"{cause}."

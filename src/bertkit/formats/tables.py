@@ -150,7 +150,7 @@ class Table:
         whole = tuple(columns) == self.columns
         places = list(range(len(columns))) if whole else [self.columns.index(column) for column in columns]
         self.broken = 0
-        rows = line_rows(lines) if self.form.kind == "lines" else split_rows(self.path, lines, self.form)
+        rows = line_rows(self.path, lines) if self.form.kind == "lines" else split_rows(self.path, lines, self.form)
         if not self.form.names:
             next(rows, None)
         for row in rows:

@@ -80,7 +80,11 @@ def list_sources(packages: Mapping[str, Path]) -> list[Source]:
     """
     turns: list[tuple[bool, int, Source]] = []
     for package, folder in packages.items():
-        files = [path for path in folder.rglob("*.py") if _NO_DOCUMENTATION.isdisjoint(path.relative_to(folder).parts)]
+        files = [
+            path
+            for path in folder.rglob("*.py")
+            if _NO_DOCUMENTATION.isdisjoint(path.relative_to(folder).parts) and path.is_file()  # no broken link
+        ]
         modules = {".".join([package, *path.relative_to(folder).with_suffix("").parts]): path for path in files}
         sources = [
             Source(package=package, module=name, path=modules[name]) for name in sorted(modules, key=hash_fraction)

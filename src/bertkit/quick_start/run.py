@@ -261,7 +261,7 @@ def _finetune(runs: Mapping[str, FinetuneRun], budget: _Budget, progress: Progre
 
 
 def _describe_task(task: FileTask) -> str:
-    train, dev = len(task.examples("train")), len(task.examples("dev"))
+    train, dev = map(len, task.reader.train_and_dev())
     return (
         f"Task: which of {len(task.labels)} packages does a text document? "
         f"{train:,} training texts, {dev:,} for evaluation.\n"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from bertkit.errors import data_error, list_names, usage_error
+from bertkit.errors import BertkitError, data_error, list_names, usage_error
 from bertkit.formats.cells import Structure
 from bertkit.formats.tables import Table
 from bertkit.task_files.files import Columns
@@ -26,14 +26,14 @@ _TEXT_NAMES = ("text", "sentence", "review", "content", "document")
 """A column with such a name is the text, also beside a longer one, such as what an annotator remarks on it."""
 
 _PAIR_NAMES = (
-    *(("premise", "hypothesis"), ("question", "sentence"), ("question", "answer"), ("query", "passage")),
-    *(("text", "pair"), ("text", "text_pair")),
+    *(("premise", "hypothesis"), ("question", "sentence"), ("question", "passage"), ("question", "context")),
+    *(("question", "answer"), ("query", "passage"), ("claim", "evidence"), ("text", "pair"), ("text", "text_pair")),
 )
 _MACHINE_MADE = re.compile(
     r"\d{4}-\d\d-\d\d([T ].*)?|https?://\S+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 )
-ID_NAMES = ("id", "idx", "uid", "guid", "fold-ind", "index")
-"""Names of columns of ids, in lower case, the likeliest first; the last may be the index that pandas writes."""
+ID_NAMES = ("id", "idx", "uid", "guid", "fold-ind", "index", "__index_level_0__")
+"""Names of columns of ids, in lower case, the likeliest first; the last two may be the index that pandas writes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,11 +123,16 @@ def _profiles(table: Table) -> list[_Profile]:
     """The columns with their cells in the first rows."""
     rows = table.sample(_SAMPLE_ROWS)
     if not rows:
-        raise data_error(f"{table.path} has a line of column names and no rows.")
+        raise no_rows(table)
     _check_first_line(table, rows[0])
     return [
         _Profile(name=name, cells=cells) for name, cells in zip(table.columns, zip(*rows, strict=True), strict=True)
     ]
+
+
+def no_rows(table: Table) -> BertkitError:
+    """The error about a table that ends after the names of its columns."""
+    return data_error(f"{table.path} has a line of column names and no rows.")
 
 
 def _check_first_line(table: Table, cells: Sequence[str]) -> None:
@@ -166,12 +171,13 @@ def _rank_name(name: str) -> int:
 
 
 def _partner(first: str, names: Iterable[str]) -> str | None:
-    """The column whose name makes it the second text to ``first``."""
-    seconds = {second for known, second in _PAIR_NAMES if known == first.casefold()}
+    """The column whose name makes it the second text to ``first``, the likeliest if there are several."""
+    seconds = [second for known, second in _PAIR_NAMES if known == first.casefold()]
     counterpart = _counterpart(first)
     if counterpart is None and not seconds:
         return None  # most columns: a look at all others for each of 10,000 would take a minute
-    return next((name for name in names if name == counterpart or name.casefold() in seconds), None)
+    names = list(names)
+    return counterpart if counterpart in names else first_named(seconds, names)
 
 
 def _counterpart(name: str) -> str | None:
@@ -202,6 +208,22 @@ def first_named(known: Sequence[str], columns: Iterable[str]) -> str | None:
 def label_by_name(columns: Iterable[str]) -> str | None:
     """The column with a name that labels have; None without one."""
     return first_named(_LABEL_NAMES, columns)
+
+
+def find_score(table: Table, columns: Collection[str]) -> str | None:
+    """The one of ``columns`` with the score of two texts: it has a name that labels have, or the only numbers.
+
+    None without one. Several columns of numbers are a usage error.
+    """
+    if name := label_by_name(columns):
+        return name
+    numbers = [each.name for each in _profiles(table) if each.name in columns and each.is_measured]
+    if len(numbers) > 1:
+        raise usage_error(
+            f"{table.path}: the score of two texts may be {list_names(numbers[:-1])} or {numbers[-1]}. Name it: "
+            "--label COLUMN; for pairs without a score leave these columns out."
+        )
+    return numbers[0] if numbers else None
 
 
 def find_id(names: Iterable[str]) -> str | None:

@@ -62,15 +62,18 @@ def hold_out(
 
     A class with at least two different texts gives at least one, as long as all that is held out is at most twice the
     share: a hundred classes of three rows would else lose a third of train. All numbers are one class; without
-    ``by_class`` all examples are. A text that has several labels, in one row or in several, belongs to the class of the
-    first. Examples with the same ``key`` stay together.
+    ``by_class`` all examples are. A text that has several labels, in one row or in several, belongs to the class whose
+    name is the first in the alphabet. Examples with the same ``key`` stay together.
     """
     keys = [key(example) for example in examples]
     sizes = Counter(keys)
-    first = dict(zip(reversed(keys), reversed(examples), strict=True))
+    class_of: dict[str, str] = {}
+    for name, example in zip(keys, examples, strict=True):
+        found = _class_of(example.label) if by_class else ""
+        class_of[name] = min(class_of.get(name, found), found)
     classes: dict[str, list[str]] = {}
-    for name, example in first.items():
-        classes.setdefault(_class_of(example.label) if by_class else "", []).append(name)
+    for name, found in class_of.items():
+        classes.setdefault(found, []).append(name)
     chosen = {name for members in classes.values() for name in _choose(sorted(members), sizes, share)}
     most = math.ceil(_MOST_SHARES * share * len(examples))
     num_held = sum(sizes[name] for name in chosen)
@@ -99,7 +102,7 @@ def _first_key(example: Labelled) -> str:
 
 
 def _class_of(label: object) -> str:
-    first = next(iter(label), "") if isinstance(label, tuple) else label
+    first = min(label, default="") if isinstance(label, tuple) else label
     return first if isinstance(first, str) else ""
 
 

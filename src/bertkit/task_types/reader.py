@@ -69,9 +69,12 @@ class Reader(ABC, Generic[E]):
         if split not in ("train", "dev"):
             return list(self.rows(split))
         if self.heldout:
-            train, dev = self.split_train()
-            return train if split == "train" else dev
+            return self.split_train()[split == "dev"]
         return self.trainable(self.labelled(split)) if split == "train" else self.labelled(split)
+
+    def train_and_dev(self) -> tuple[list[E], list[E]]:
+        """The examples of both splits; the files of train are read once, also where dev is held out of them."""
+        return self.split_train() if self.heldout else (self.examples("train"), self.examples("dev"))
 
     def labelled(self, split: str) -> list[E]:
         """The examples in the files of a split that have a gold answer."""

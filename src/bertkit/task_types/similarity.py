@@ -17,7 +17,7 @@ from bertkit.metrics.ranking import roc_auc
 from bertkit.nn.text_pooling import Pooling
 from bertkit.objectives.contrastive import ContrastiveSimilarity
 from bertkit.ranges import Range
-from bertkit.task_files.columns import label_by_name
+from bertkit.task_files.columns import find_score
 from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, check_pooling, refuse_unlabelled
 from bertkit.task_types.baselines import predict_cosines
 from bertkit.task_types.example_reports import ExampleReport
@@ -39,6 +39,37 @@ _FARTHEST = 1000
 Training = Literal["scores", "pairs"]
 """``scores``: the cosine is fitted to a score of each pair. ``pairs``: all pairs belong together, and the second texts
 of the other pairs in a batch are negatives."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairReader(TextReader):
+    """Reads pairs of texts; ``training`` is that of the task."""
+
+    training: Training
+
+    def examples(self, split: str) -> list[TextExample]:
+        """The examples of a split; a dev set of pairs that all belong together gets as many negatives."""
+        found = super().examples(split)
+        return found if self.heldout and split in ("train", "dev") else self._prepare(found, split)
+
+    def split_train(self) -> tuple[list[TextExample], list[TextExample]]:
+        """(train, dev): the same where dev is held out of train."""
+        train, dev = super().split_train()
+        return self._prepare(train, "train"), self._prepare(dev, "dev")
+
+    def _prepare(self, examples: list[TextExample], split: str) -> list[TextExample]:
+        """A dev set of pairs that all belong together gets as many negatives.
+
+        A usage error if pairs to train on have scores, as those of a low score would count as pairs that belong
+        together.
+        """
+        together = self.training == "pairs" and all(each.label == 1.0 for each in examples)
+        if self.training == "pairs" and split == "train" and not together:
+            raise usage_error(
+                "task.training is pairs, for which all pairs belong together, and those to train on have a score each. "
+                "Leave task.training out, or train on a table without that column."
+            )
+        return add_negatives(examples) if together and split != "train" else examples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,15 +96,16 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
         check_pooling(self.pooling)
 
     @property
-    def reader(self) -> TextReader:
+    def reader(self) -> PairReader:
         """What reads the files of the task, and new input."""
-        return TextReader(
+        return PairReader(
             name=self.name,
             files=self.files,
             heldout=self.heldout,
             pair=True,
             read_label=lambda cell, where: read_number(cell, where, self.numbers),
             unlabelled=1.0 if self.training == "pairs" else None,
+            training=self.training,
         )
 
     def with_files(self, **files: Sequence[str | Path]) -> Self:
@@ -81,28 +113,13 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
         task = super().with_files(**files)
         for split in files:
             bound = task.files.splits[split]
-            names = task.files.table(Path(bound.files[0])).columns
-            score = label_by_name(name for name in names if name not in bound.columns.used())
+            table = task.files.table(Path(bound.files[0]))
+            score = find_score(table, [name for name in table.columns if name not in bound.columns.used()])
             if bound.columns.label is None and score is not None:
                 scored = replace(bound, columns=replace(bound.columns, label=score))
                 splits = {**task.files.splits, split: scored}
                 task = replace(task, metric="spearman", files=replace(task.files, splits=splits))
         return task
-
-    def examples(self, split: str) -> list[TextExample]:
-        """The examples of a split; a dev set of pairs that all belong together gets as many negatives.
-
-        A usage error if pairs to train on have scores, as those of a low score would count as pairs that belong
-        together.
-        """
-        found = self.reader.examples(split)
-        together = self.training == "pairs" and all(each.label == 1.0 for each in found)
-        if self.training == "pairs" and split == "train" and not together:
-            raise usage_error(
-                "task.training is pairs, for which all pairs belong together, and those to train on have a score each. "
-                "Leave task.training out, or train on a table without that column."
-            )
-        return add_negatives(found) if together and split != "train" else found
 
     def encode(self, example: TextExample, tokenizer: Tokenizer) -> list[Feature]:
         """One feature with a row of at most ``max_length`` tokens for each text."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from bertkit.errors import data_error
 from bertkit.formats.cells import is_number
 from bertkit.task_files.choice_columns import LABELS, find_choices, find_columns, guess_spelling, read_choice_cells
-from bertkit.task_files.columns import first_named
+from bertkit.task_files.columns import first_named, no_rows
 from bertkit.task_files.indicators import are_indicators, split_names
 from bertkit.task_types.multiple_choice import MultipleChoiceTask
 from bertkit.user_tables.files import Given, Guess, UserFiles, check_rows, describe_file
@@ -32,6 +32,8 @@ def choices_of(files: UserFiles, given: Given) -> tuple[str, ...]:
     taken = {given.text, *split_names(given.label, table.columns)}
     choices = find_choices([name for name in table.columns if name not in taken])
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.sample(_SAMPLE_ROWS)] if choices else []
+    if choices and not rows:
+        raise no_rows(table)
     if all(are_indicators([row[name] for row in rows]) for name in choices):
         return ()
     numbers = len(choices) > 1 and all(is_number(row[name]) for row in rows for name in choices if row[name].strip())

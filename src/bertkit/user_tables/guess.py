@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from bertkit.errors import usage_error
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.splits import find_splits
+from bertkit.options.finetuning import LabelKind
 from bertkit.task_files.conll_files import is_conll
+from bertkit.task_types.multi_label import MultiLabelTask
+from bertkit.task_types.text_classification import TextClassificationTask
 from bertkit.user_tables.choices import choices_of, guess_choices
 from bertkit.user_tables.files import Given, Guess, UserFiles
-from bertkit.user_tables.label_column import Kind
 from bertkit.user_tables.labels import guess_labels
 from bertkit.user_tables.questions import guess_questions, have_questions
 from bertkit.user_tables.similarity import guess_similarity
@@ -25,7 +28,7 @@ def guess(
     text: str | None = None,
     pair: str | None = None,
     label: str | None = None,
-    kind: Kind | None = None,
+    kind: LabelKind | None = None,
     max_length: int = 128,
     allow_rare_labels: bool = False,
     fold_labels: bool = False,
@@ -46,7 +49,15 @@ def guess(
         max_length=max_length,
     )
     given = Given(text=text, pair=pair, label=label, kind=kind)
-    if kind == "similarity":
+    guessed = _guess(files, given, allow_rare_labels=allow_rare_labels, fold_labels=fold_labels)
+    if (allow_rare_labels or fold_labels) and not isinstance(guessed.task, TextClassificationTask | MultiLabelTask):
+        unused = "--fold-labels" if fold_labels else "--allow-rare-labels"
+        raise usage_error(f"{files.first} has no classes of texts ({guessed.sentence}): leave out {unused}.")
+    return guessed
+
+
+def _guess(files: UserFiles, given: Given, *, allow_rare_labels: bool, fold_labels: bool) -> Guess:
+    if given.kind == "similarity":
         return guess_similarity(files, given)
     if given == Given():
         if is_conll(files.first):  # first of all, because it may not be readable as a table

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from bertkit.errors import count_of
-from bertkit.task_files.squad_files import COLUMNS, has_question_columns, is_squad
+from bertkit.errors import count_of, data_error
+from bertkit.task_files.squad_files import COLUMNS, SpanExample, has_question_columns, is_squad
 from bertkit.task_types.question_answering import QuestionAnsweringTask
 from bertkit.user_tables.files import Guess, UserFiles
 
@@ -21,6 +22,19 @@ def guess_questions(files: UserFiles) -> Guess:
     rows = {split: list(task.reader.rows(split)) for split in files.paths}
     without = sum(example.answers == () and example.impossible for example in rows["train"])
     task = replace(task, null=without > 0, rules="v2" if without else "v1")
+    _check_answers(files, rows["train"])
     contexts = count_of(len({example.context for example in rows["train"]}), "context")
     questions = count_of(len(rows["train"]), "question")
     return Guess(task=task, sentence=f"{questions} about {contexts}, {without:,} of them without an answer")
+
+
+def _check_answers(files: UserFiles, rows: Sequence[SpanExample]) -> None:
+    """Raise a data error if there are answers and none is found in its context, such as yes and no."""
+    if not any(row.answers for row in rows) or any(row.target or row.impossible for row in rows):
+        return
+    advice = (
+        "Give answers that are copied from their contexts, character by character."
+        if is_squad(files.first)
+        else "To predict answers such as yes and no as classes: --text question --pair context --label answer"
+    )
+    raise data_error(f"{files.first}: no answer is a part of its context. {advice}")
