@@ -69,8 +69,10 @@ def _spell(option: Option) -> str:
 
 
 def _default(option: Option) -> str:
-    shown = option.required or option.default in (None, (), False) or "[default:" in option.help
-    return "" if shown else f" [default: {option.default}]"
+    """The default, unless it is none, or the help has it."""
+    if option.required or option.stated_default or option.default in (None, (), False):
+        return ""
+    return f" [default: {option.default}]"
 
 
 def _item(name: str, meaning: str) -> Iterator[str]:

@@ -17,9 +17,6 @@ from bertkit.options.verbs import VERBS
 _OTHER_NAMES = {"model_name_or_path": "model", "output_dir": "output", "train_file": "train", **SYNONYMS}
 """Options of other programs -> those of bertkit."""
 
-_NOTES = re.compile(r" \[(default:|from |above |at least ).*")
-"""The default and the range at the end of a help text."""
-
 _OPTION = re.compile(r"--[a-zA-Z]")
 
 
@@ -74,7 +71,7 @@ def _misspelled(option: Option, error: MissingArgumentError, options: Sequence[O
 
 def explain_missing(verb: str, option: Option, *, was_typed: bool = False) -> str:
     """What the option is for, and an example; if its name ``was_typed``, that its value is missing."""
-    meaning = _NOTES.sub("", option.help).partition(". ")[0].rstrip(".")
+    meaning = option.meaning.partition(". ")[0].rstrip(".")
     meaning = meaning if meaning[1:2].isupper() else meaning[:1].lower() + meaning[1:]
     if not option.required or was_typed:
         return f"{spell_option(option.name)} needs a value: {meaning}."

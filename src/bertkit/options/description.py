@@ -18,14 +18,25 @@ from bertkit.ranges import Range, find_range
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """One field of a record of options. ``default`` is ``dataclasses.MISSING`` if a value must be given."""
+    """One field of a record of options, and what its text says.
+
+    ``default`` is ``dataclasses.MISSING`` if a value must be given, and ``stated_default`` what the text says of it
+    where it is no constant.
+    """
 
     name: str
     type: object
     default: object
     positional: bool
-    help: str
+    meaning: str
+    stated_default: str = ""
     range: Range | None = None
+
+    @property
+    def help(self) -> str:
+        """The meaning, the stated default and the range."""
+        default = f"[default: {self.stated_default}]" if self.stated_default else ""
+        return " ".join(filter(None, [self.meaning, default, f"[{self.range}]" if self.range else ""]))
 
     @property
     def required(self) -> bool:
@@ -35,19 +46,22 @@ class Option:
 
 def list_options(record: type[Options]) -> tuple[Option, ...]:
     """The options of a verb: positional arguments first, ``precision``, ``device`` and ``progress`` last."""
-    types, help = typing.get_type_hints(record), _field_docs(record)
+    types, docs = typing.get_type_hints(record), _field_docs(record)
     ranges = {name: find_range(hint) for name, hint in typing.get_type_hints(record, include_extras=True).items()}
-    options = [
-        Option(
-            name=each.name,
-            type=types[each.name],
-            default=each.default,
-            positional=not each.kw_only,
-            help=help[each.name] + (f" [{ranges[each.name]}]" if ranges[each.name] else ""),
-            range=ranges[each.name],
+    options = []
+    for each in dataclasses.fields(record):
+        meaning, _, default = docs[each.name].partition(" [default: ")
+        options.append(
+            Option(
+                name=each.name,
+                type=types[each.name],
+                default=each.default,
+                positional=not each.kw_only,
+                meaning=meaning,
+                stated_default=default.removesuffix("]"),
+                range=ranges[each.name],
+            )
         )
-        for each in dataclasses.fields(record)
-    ]
     last = {"precision": 1, "device": 2, "progress": 3}
     return tuple(sorted(options, key=lambda option: (not option.positional, last.get(option.name, 0))))
 
