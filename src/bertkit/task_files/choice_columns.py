@@ -73,10 +73,10 @@ def find_columns(
     answer = label or first_named(LABELS, [name for name in table.columns if name not in choices])
     if answer is None:
         raise usage_error(f"{table.path} has choices and no column called label. Name it: --label COLUMN.")
-    return replace(find_texts(table, choices, prompt=prompt), label=answer)
+    return replace(find_text_columns(table, choices, prompt=prompt), label=answer)
 
 
-def find_texts(table: Table, choices: Sequence[str], *, prompt: str | None = None) -> Columns:
+def find_text_columns(table: Table, choices: Sequence[str], *, prompt: str | None = None) -> Columns:
     """The other columns without the label. A question about a passage is read as the beginning of each choice."""
     others = [name for name in table.columns if name not in choices]
     question = first_named(_QUESTIONS, others)

@@ -41,14 +41,14 @@ def split_words(text: str) -> tuple[str, ...]:
     return tuple(words_regex(_PUNCTUATION).findall(text))
 
 
-def find_texts(table: Table) -> str | None:
+def find_text_column(table: Table) -> str | None:
     """The column of texts; None without one."""
     return first_named(TEXT_NAMES, table.columns)
 
 
-def find_spans(table: Table) -> str | None:
+def find_span_column(table: Table) -> str | None:
     """The column with lists of spans in most of the first rows; None without one, or without a column of texts."""
-    if find_texts(table) is None:
+    if find_text_column(table) is None:
         return None
     sample = table.sample(_SAMPLE_ROWS)
     for name in filter(None, (first_named([known], table.columns) for known in _SPANS)):

@@ -15,7 +15,7 @@ from bertkit.storage.json_text import parse_json
 from bertkit.storage.locations import is_dataset
 from bertkit.task_files.columns import find_id, first_named
 from bertkit.task_files.conll_files import Sentence, has_tag_columns, read_columns, require_tag
-from bertkit.task_files.entity_spans import find_spans, find_texts, read_texts
+from bertkit.task_files.entity_spans import find_span_column, find_text_column, read_texts
 from bertkit.task_files.word_tables import find_word_columns, names_words, read_word_rows
 
 _LIST_SUFFIXES = (".json", ".jsonl", ".ndjson", ".parquet")
@@ -70,7 +70,7 @@ def open_sentence_rows(path: Path) -> Table | None:
 
 def _read_texts(table: Table, *, tagged: bool) -> Iterator[Sentence]:
     """The texts of a table without lists of words, with their entities as spans of characters if they are tagged."""
-    text, spans = find_texts(table), find_spans(table) if tagged else None
+    text, spans = find_text_column(table), find_span_column(table) if tagged else None
     if text is None or (tagged and spans is None):
         raise data_error(
             f"{table.path} is a table. Words are read from columns without a header, as in a .conll, from lists in "
@@ -89,7 +89,7 @@ def holds_tags(table: Table, encoding: str | None = None) -> bool:
         return True
     if not (suffix_of(table.path) in _LIST_SUFFIXES or is_dataset(table.path)):
         return False  # its cells can be no lists
-    return len(_find_columns(table)) > 1 or find_spans(table) is not None
+    return len(_find_columns(table)) > 1 or find_span_column(table) is not None
 
 
 def _is_table(path: Path) -> bool:
