@@ -28,8 +28,8 @@ from bertkit.machine.device import default_device
 from bertkit.machine.precision import choose_precision
 from bertkit.objective_settings import Masking, ObjectiveSettings
 from bertkit.objectives.mlm import MaskedLanguageModel
+from bertkit.pretraining.task import PretrainingTask, Source
 from bertkit.runs import read_metrics
-from bertkit.task_types.pretraining import PretrainingTask, Source
 from bertkit.training.evaluation import evaluate_losses, spread_rows
 
 HELDOUT_ROWS = 1000

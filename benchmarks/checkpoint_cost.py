@@ -23,7 +23,7 @@ from bertkit.encoders.bert import Bert, size
 from bertkit.machine.device import default_device
 from bertkit.machine.precision import choose_precision
 from bertkit.model import Model
-from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer
 

@@ -18,7 +18,7 @@ from bertkit.data.batches import batch_indices, batches_in_epoch
 from bertkit.data.mixture import Mixture
 from bertkit.data.shards import Corpus
 from bertkit.objective_settings import Masking
-from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
 REPEATS = 7

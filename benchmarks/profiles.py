@@ -28,7 +28,7 @@ from bertkit.data.shards import Corpus
 from bertkit.machine.device import default_device
 from bertkit.machine.precision import choose_precision
 from bertkit.options.pretraining import PretrainProfile
-from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.training.evaluation import evaluate_losses
 
 PROFILES: tuple[PretrainProfile, ...] = get_args(PretrainProfile)

@@ -27,7 +27,7 @@ TESTS = ROOT / "tests"
 
 LAYERS = (
     ("_version", "errors", "ranges", "scores", "escaping", "config", "rng", "lookup", "optional", "storage"),
-    ("batch", "contracts", "kernels", "objective_settings", "options", "results"),
+    ("batch", "contracts", "kernels", "named_objectives", "objective_settings", "options", "results"),
     ("formats", "text", "nn", "metrics", "machine"),
     ("encoder_types", "objectives", "data", "runs", "task_files"),
     ("encoders", "task_types", "model"),

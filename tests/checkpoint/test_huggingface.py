@@ -20,7 +20,7 @@ from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
-from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
 

@@ -18,8 +18,8 @@ from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.nsp import NextSentencePrediction
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.task_types import RegressionTask, TextClassificationTask, from_record
-from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
 CLASSES = TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd"))

@@ -16,7 +16,7 @@ from bertkit.model import Model
 from bertkit.nn.packing import PackedRows
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.objectives.token_classification import TokenClassification
-from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.text.wordpiece import WordPiece, train
 
 

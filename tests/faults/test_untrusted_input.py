@@ -34,9 +34,9 @@ from bertkit.formats.compression import ALWAYS_UNPACKED, ByteStream
 from bertkit.formats.decoding import DecodingLog
 from bertkit.formats.records import read_parquet
 from bertkit.model import Model
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.report.card import Card, write_card
 from bertkit.report.tables import markdown_table, print_table
-from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import train
 
 pytestmark = pytest.mark.usefixtures("without_shape_checks")

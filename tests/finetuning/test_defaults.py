@@ -26,8 +26,8 @@ from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.word_models import list_word_models
 from bertkit.model import Model
 from bertkit.options.finetuning import FinetuneProfile
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.task_types import FileTask, SimilarityTask
-from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.tasks import squad
 from bertkit.tasks.conll2003 import conll2003
 from bertkit.tasks.glue import cola, mrpc, rte, sst2, stsb

@@ -12,7 +12,7 @@ from bertkit.encoders.bert import Bert, size
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.inference.fill import _complete, fill, find_tokens
 from bertkit.model import Model
-from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.text import wordpiece
 from bertkit.text.wordpiece import WordPiece
 

@@ -21,6 +21,7 @@ from bertkit.inference.predict import predict
 from bertkit.inference.runtime import Backend, Runtime, possible_backends
 from bertkit.machine.precision import Precision
 from bertkit.model import Model
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.task_files.files import Columns, Split, TaskFiles
 from bertkit.task_types import (
     FileTask,
@@ -31,7 +32,6 @@ from bertkit.task_types import (
     TextClassificationTask,
     TextExample,
 )
-from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.task_types.regression import Numbers
 from bertkit.text.wordpiece import WordPiece
 

@@ -12,8 +12,9 @@ import torch
 from bertkit.batch import IGNORE, Batch, EncoderOutput
 from bertkit.contracts import Objective, PretrainingObjective
 from bertkit.lookup import list_modules
+from bertkit.named_objectives import find_objective, list_objectives
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.rng import CounterRng
-from bertkit.task_types.pretraining import PretrainingTask, find_objective, list_objectives
 from bertkit.text import wordpiece
 
 HIDDEN = 24

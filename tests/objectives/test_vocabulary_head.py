@@ -10,7 +10,7 @@ from bertkit.errors import BertkitError
 from bertkit.objectives._vocabulary_head import find_token_embedding
 from bertkit.objectives.clm import CausalLanguageModel
 from bertkit.objectives.mlm import MaskedLanguageModel
-from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.pretraining.task import PretrainingTask
 
 
 def test_only_states_at_labelled_positions_are_picked(padded_batch: Batch) -> None:

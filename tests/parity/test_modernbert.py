@@ -27,7 +27,7 @@ from bertkit.objectives.regression import Regression
 from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.objectives.span_extraction import SpanExtraction
 from bertkit.objectives.token_classification import TokenClassification
-from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.text.wordpiece import WordPiece, train
 
 with warnings.catch_warnings():

@@ -8,8 +8,8 @@ from bertkit.data.shards import read_manifest
 from bertkit.encoders.bert import BertConfig
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import pretrain
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.report.progress import Progress
-from bertkit.task_types.pretraining import PretrainingTask
 
 
 def card_of(run: PretrainRun) -> str:

@@ -28,9 +28,9 @@ from bertkit.pretraining.job import build_job
 from bertkit.pretraining.phases import build_phases
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import pretrain, resume
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics, read_run
-from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
 pytestmark = pytest.mark.usefixtures("without_shape_checks")

@@ -13,9 +13,9 @@ from bertkit.pretraining import heldout
 from bertkit.pretraining.heldout import evaluate_heldout, measure_losses, read_last_evaluation
 from bertkit.pretraining.job import PretrainingJob, build_job
 from bertkit.pretraining.record import PretrainRun
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder, read_metrics
-from bertkit.task_types.pretraining import PretrainingTask
 
 
 @pytest.fixture

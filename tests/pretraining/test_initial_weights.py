@@ -23,8 +23,8 @@ from bertkit.pretraining.initial_weights import (
 )
 from bertkit.pretraining.job import build_job
 from bertkit.pretraining.record import PretrainRun
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.storage.atomic import write_file
-from bertkit.task_types.pretraining import PretrainingTask
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.job import build_job, build_pretraining_model, check_division
 from bertkit.pretraining.record import PretrainRun
-from bertkit.task_types.pretraining import PretrainingSource, PretrainingTask
+from bertkit.pretraining.task import PretrainingSource, PretrainingTask
 from bertkit.text.loading import load_tokenizer
 from bertkit.training.averaging import AveragingConfig
 from bertkit.training.distributed import ProcessGroup

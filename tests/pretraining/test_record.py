@@ -10,7 +10,7 @@ from bertkit.encoder_types.architectures import configure_architecture
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json, pretraining_to_json
-from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.pretraining.task import PretrainingTask
 
 
 @pytest.mark.parametrize(

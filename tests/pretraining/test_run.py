@@ -20,10 +20,10 @@ from bertkit.objective_settings import Masking
 from bertkit.pretraining import job
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import pretrain, read_begun, resume
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.report.progress import Progress
 from bertkit.runs import FORMAT, read_metrics, read_run
 from bertkit.storage.atomic import write_json
-from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training import fit
 from bertkit.training.averaging import AveragingConfig
 from bertkit.training.fit import accumulate_gradients

@@ -9,9 +9,9 @@ import pytest
 
 from bertkit.finetuning.baselines import Baseline
 from bertkit.finetuning.results import FinetuneResult, SeedResult
+from bertkit.pretraining.data_report import DataReport
 from bertkit.pretraining.run import PretrainResult
 from bertkit.quick_start.report import QuickstartResult, Score, draw_curve
-from bertkit.task_types.pretraining import DataReport
 
 BASELINES = {"most frequent answer": 0.125, "bag of words": 0.405}
 

@@ -19,9 +19,9 @@ from bertkit.finetuning.results import FinetuneResult
 from bertkit.machine.processor import count_cores
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import pretrain
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.quick_start.workers import count_processes, finetune_all
 from bertkit.report.progress import Progress
-from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import train
 from bertkit.user_tables.guess import guess
 

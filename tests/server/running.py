@@ -16,6 +16,7 @@ from tests.tiny_bert import make_encoder, make_tokenizer
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.inference.pipeline import load
 from bertkit.model import Model
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.server.keys import ApiKeys
 from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
@@ -30,7 +31,6 @@ from bertkit.task_types import (
     TaggingTask,
     TextClassificationTask,
 )
-from bertkit.task_types.pretraining import PretrainingTask
 
 LENGTH = 33
 

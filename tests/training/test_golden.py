@@ -27,7 +27,7 @@ from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import Bert, size
 from bertkit.kernels import fused
 from bertkit.model import Model
-from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.text import wordpiece
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer

@@ -17,9 +17,9 @@ from bertkit.encoder_types.settings import context_of
 from bertkit.errors import list_names, usage_error
 from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.model import Model
+from bertkit.named_objectives import build_objectives
 from bertkit.results import Result
 from bertkit.task_types import FileTask
-from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.tokenizer_files import CONFIG as TOKENIZER_CONFIG
 from bertkit.text.tokenizer_files import TOKENIZER
 from bertkit.text.wordpiece_files import VOCABULARY, guess_case
@@ -147,7 +147,7 @@ def _pretraining_heads(folder: ModelFolder, encoder: Encoder) -> Mapping[str, Ob
     assert defaults is not None, "every encoder that Hugging Face has can be pre-trained"
     causal = context_of(folder.config) == "causal"
     names = defaults.causal_objectives if causal else defaults.objectives
-    return PretrainingTask(objectives=names).build_objectives(encoder)
+    return build_objectives(names, encoder)
 
 
 def _describe(folder: ModelFolder, origin: str | None) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from bertkit.inference.predict import BATCH_SIZE, run_examples, stream
 from bertkit.inference.texts import Text, check_text, check_texts, check_words
 from bertkit.machine.device import use_device
 from bertkit.model import Model
+from bertkit.named_objectives import build_objectives
 from bertkit.options.inputs import DataTable
 from bertkit.options.job import Device, InferencePrecision
 from bertkit.results import Results
@@ -49,7 +50,6 @@ from bertkit.task_types import (
     TextTask,
     make_example,
 )
-from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.task_types.text_task import count_truncated, mean_output
 from bertkit.user_tables.input_columns import choose_columns
 
@@ -376,4 +376,4 @@ def _build_masked_lm(encoder: Encoder) -> dict[str, Objective]:
         raise usage_error(
             "this model has no masked-LM head; fill needs a BERT, RoBERTa or ModernBERT pre-trained with mlm."
         )
-    return PretrainingTask(objectives=("mlm",)).build_objectives(encoder)
+    return build_objectives(["mlm"], encoder)

@@ -11,8 +11,9 @@ from bertkit.encoder_types.architectures import find_pretraining_defaults, spec_
 from bertkit.encoder_types.settings import context_of
 from bertkit.encoder_types.transformer import Transformer
 from bertkit.errors import BertkitError
+from bertkit.named_objectives import find_objective
 from bertkit.options.pretraining import PretrainProfile
-from bertkit.task_types.pretraining import PretrainingTask, find_objective
+from bertkit.pretraining.task import PretrainingTask
 
 _SMALL_WIDTH = 256
 """The widest network for which the settings of quick training were measured (docs/results/learning.md)."""

@@ -19,10 +19,11 @@ from bertkit.encoder_types.building import copy_first_rows
 from bertkit.errors import data_error, usage_error
 from bertkit.lookup import names_from_a_file
 from bertkit.model import Model
+from bertkit.named_objectives import find_objective
 from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.record import PretrainRun
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.storage.checksums import sha256_of
-from bertkit.task_types.pretraining import PretrainingTask, find_objective
 from bertkit.text.base import BaseTokenizer, extends
 
 HEAD_SHARE = 0.1

@@ -11,9 +11,9 @@ from functools import partial
 from bertkit.errors import DivergenceError
 from bertkit.pretraining.job import PretrainingJob
 from bertkit.pretraining.phases import Phase
+from bertkit.pretraining.task import Source
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder, read_metrics
-from bertkit.task_types.pretraining import Source
 from bertkit.training.evaluation import evaluate_losses
 
 _KIND = "heldout"

@@ -19,13 +19,13 @@ from bertkit.machine.device import default_device
 from bertkit.machine.energy import EnergyMeter
 from bertkit.model import Model
 from bertkit.pretraining.data import LEAST_DOCUMENTS, PretrainingData
+from bertkit.pretraining.data_report import DataReport, report_data
 from bertkit.pretraining.defaults import fits_neighbour_heads
 from bertkit.pretraining.from_model import load_initial_weights
 from bertkit.pretraining.initial_weights import check_token_table, initialize_from_statistics, token_statistics
 from bertkit.pretraining.phases import Phase, build_phases
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.resuming import RunIdentity, run_identity
-from bertkit.task_types.pretraining import DataReport, report_data
 from bertkit.text.bpe import BPE
 from bertkit.text.byte_bpe import ByteLevelBPE
 from bertkit.text.wordpiece import WordPiece

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from bertkit.data.mixture import Mixture
 from bertkit.pretraining.data import LEAST_DOCUMENTS, PretrainingData
 from bertkit.pretraining.record import PretrainRun
-from bertkit.task_types.pretraining import PretrainingSource, Source
+from bertkit.pretraining.task import PretrainingSource, Source
 from bertkit.training.fit import Plan, TrainingState
 from bertkit.training.optimizer import OptimizerConfig, restart
 

@@ -16,6 +16,7 @@ from bertkit.errors import data_error, usage_error
 from bertkit.lookup import names_from_a_file
 from bertkit.machine.precision import Precision
 from bertkit.pretraining.defaults import default_objectives
+from bertkit.pretraining.task import PretrainingTask
 from bertkit.ranges import (
     BatchSize,
     LearningRate,
@@ -30,7 +31,6 @@ from bertkit.ranges import (
     Threads,
     check_ranges,
 )
-from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.averaging import AveragingConfig
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.schedule import ScheduleConfig, whole_steps

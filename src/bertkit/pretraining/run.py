@@ -20,6 +20,7 @@ from bertkit.machine.interrupts import Interrupts
 from bertkit.machine.precision import MEASURED, choose_precision, reason_for_record
 from bertkit.pretraining.card import write_pretraining_card
 from bertkit.pretraining.data import PretrainingData, data_fingerprints
+from bertkit.pretraining.data_report import DataReport
 from bertkit.pretraining.from_model import check_same_model, model_fingerprint
 from bertkit.pretraining.heldout import read_last_evaluation
 from bertkit.pretraining.job import PretrainingJob, build_job, check_division, check_encoder, starts_from_counts
@@ -33,7 +34,6 @@ from bertkit.report.progress import Progress, describe_duration
 from bertkit.results import Result
 from bertkit.runs import DONE, RunFolder, read_metrics, read_run
 from bertkit.storage.atomic import require_space
-from bertkit.task_types.pretraining import DataReport
 from bertkit.training.distributed import ProcessGroup, join_process_group, world_size
 
 

@@ -14,8 +14,9 @@ from bertkit.data.mixture import Mixture
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
 from bertkit.errors import BertkitError
-from bertkit.task_types.pretraining import PretrainingTask, report_data
-from bertkit.task_types.word_streams import StreamSource
+from bertkit.pretraining.data_report import report_data
+from bertkit.pretraining.task import PretrainingTask
+from bertkit.pretraining.word_streams import StreamSource
 from bertkit.text import wordpiece, words
 from bertkit.text.words import WordLevel
 

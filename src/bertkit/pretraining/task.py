@@ -6,13 +6,11 @@ Letters: B examples, T tokens.
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from copy import copy
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, get_args
+from dataclasses import dataclass, field, replace
+from typing import get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import nn
 
@@ -24,12 +22,12 @@ from bertkit.data.mixture import MixedRows, Mixture, Rows
 from bertkit.data.running_text import RunningText
 from bertkit.data.segments import RowSegments, Sampling, StridedSegments
 from bertkit.data.shards import Corpus
-from bertkit.errors import BertkitError, did_you_mean, usage_error
-from bertkit.lookup import find_class, list_modules
+from bertkit.errors import usage_error
+from bertkit.named_objectives import build_objectives, find_objective
 from bertkit.objective_settings import ObjectiveSettings
+from bertkit.pretraining.word_streams import StreamSource
 from bertkit.ranges import PositiveInt, check_ranges
 from bertkit.rng import CounterRng
-from bertkit.task_types.word_streams import StreamSource
 from bertkit.text.words import WordLevel
 
 
@@ -100,7 +98,7 @@ class PretrainingTask(ObjectiveSettings):
 
     def build_objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """New heads for ``encoder``, by their labels."""
-        return {each.label: each.build(encoder, self) for each in self.objective_classes()}
+        return build_objectives(self.objectives, encoder, self)
 
     def source(self, corpus: Mixture, tokenizer: SubwordTokenizer, *, seq_length: int, seed: int) -> Source:
         """Every example of a corpus split, as batches on demand; streams are those of a single corpus."""
@@ -127,19 +125,6 @@ class PretrainingTask(ObjectiveSettings):
         return ", ".join(name for name in self.objectives if find_objective(name).rows == rows)
 
 
-def find_objective(name: str) -> type[PretrainingObjective]:
-    """The pre-training objective in the module ``name`` of ``objectives/``, or in a module outside bertkit."""
-    try:
-        return find_class("objectives", name, PretrainingObjective)
-    except BertkitError as error:
-        if "." in name:
-            raise
-        known = list_objectives()
-        raise usage_error(
-            f'no pre-training objective named "{name}".{did_you_mean(name, known)} There are: {", ".join(known)}.'
-        ) from error
-
-
 def _check_objective(name: str) -> None:
     """Raise a usage error for an objective that cannot be a part of a model, or needs rows that there are not."""
     kind = find_objective(name)
@@ -155,16 +140,6 @@ def _check_objective(name: str) -> None:
         raise usage_error(
             f'{where} context is "{kind.context}". Choose one of {", ".join(get_args(Context))}, or None.'
         )
-
-
-def list_objectives() -> list[str]:
-    """The names of all pre-training objectives of bertkit; a module with an error is left out."""
-    found = []
-    for name in list_modules("objectives"):
-        with suppress(Exception):
-            find_class("objectives", name, PretrainingObjective)
-            found.append(name)
-    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,63 +261,3 @@ def _numbers(*tokens: Token) -> NDArray[np.int64]:
 
 
 Source = PretrainingSource | StreamSource
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataReport:
-    """Properties of the examples, measured on a sample before training starts; shares are from 0 to 1."""
-
-    examples_per_epoch: int
-    sampled: int
-    random_next_share: float | None
-    row_fill: float
-    masked_share: float | None
-    duplicate_rows: float
-    unknown_tokens: float
-    mixture: tuple[CorpusShare, ...] = ()
-    """The corpora that are mixed; empty for a single one."""
-
-    def lines(self) -> list[str]:
-        """The report as text."""
-        random_next = "none" if self.random_next_share is None else f"{self.random_next_share:.1%} random"
-        masked = "none" if self.masked_share is None else f"{self.masked_share:.1%} of real tokens"
-        return [
-            f"examples per epoch  {self.examples_per_epoch:,}",
-            f"next sentences      {random_next}",
-            f"row fill            {self.row_fill:.1%}",
-            f"masked              {masked}",
-            f"duplicate rows      {self.duplicate_rows:.2%}",
-            f"unknown tokens      {self.unknown_tokens:.2%}",
-            *(
-                f"mixture             {each.share:.1%} {each.folder}, read {each.passes:.2f} times per epoch"
-                for each in self.mixture
-            ),
-        ]
-
-    def record(self) -> dict[str, Any]:
-        """The same as plain JSON."""
-        return asdict(self)
-
-
-def report_data(source: Source) -> DataReport:
-    """Measure up to 1,024 examples, evenly spread over the first epoch."""
-    count = min(1024, len(source))
-    batch = source.batch(0, np.linspace(0, len(source) - 1, count).astype(np.int64))
-    real = batch.attention_mask
-    tokens = int(real.sum())
-    ids = batch.input_ids if batch.input_ids.ndim == 2 else batch.input_ids[..., 0]  # of a word without its characters
-    mlm_labels = batch.labels.get("mlm", torch.full_like(ids, IGNORE))
-    masked = mlm_labels != IGNORE
-    original = mlm_labels.where(masked, ids)
-    rows = {row.numpy().tobytes() for row in original}
-    nsp = batch.labels.get("nsp")
-    return DataReport(
-        examples_per_epoch=len(source),
-        sampled=count,
-        random_next_share=None if nsp is None else float(nsp.float().mean()),
-        row_fill=tokens / (count * source.seq_length),
-        masked_share=float(masked.sum()) / tokens if "mlm" in batch.labels else None,
-        duplicate_rows=1 - len(rows) / len(batch),
-        unknown_tokens=float(((original == source.tokenizer.unk_id) & real).sum()) / tokens,
-        mixture=source.mixture if isinstance(source, PretrainingSource) else (),
-    )

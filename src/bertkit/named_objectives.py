@@ -1,0 +1,42 @@
+"""Pre-training objectives by the names of their modules, and the heads that they are in a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from bertkit.contracts import Encoder, Objective, PretrainingObjective
+from bertkit.errors import BertkitError, did_you_mean, usage_error
+from bertkit.lookup import find_class, list_modules
+from bertkit.objective_settings import ObjectiveSettings
+
+
+def build_objectives(
+    names: Sequence[str], encoder: Encoder, settings: ObjectiveSettings | None = None
+) -> dict[str, Objective]:
+    """New heads for ``encoder``, by their labels."""
+    kinds = map(find_objective, names)
+    return {each.label: each.build(encoder, settings or ObjectiveSettings()) for each in kinds}
+
+
+def find_objective(name: str) -> type[PretrainingObjective]:
+    """The pre-training objective in the module ``name`` of ``objectives/``, or in a module outside bertkit."""
+    try:
+        return find_class("objectives", name, PretrainingObjective)
+    except BertkitError as error:
+        if "." in name:
+            raise
+        known = list_objectives()
+        raise usage_error(
+            f'no pre-training objective named "{name}".{did_you_mean(name, known)} There are: {", ".join(known)}.'
+        ) from error
+
+
+def list_objectives() -> list[str]:
+    """The names of all pre-training objectives of bertkit; a module with an error is left out."""
+    found = []
+    for name in list_modules("objectives"):
+        with suppress(Exception):
+            find_class("objectives", name, PretrainingObjective)
+            found.append(name)
+    return found
