@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +15,7 @@ from bertkit.data.document_hash import DocumentHash
 from bertkit.data.near_duplicates import NearDuplicates
 from bertkit.data.overlap import EvaluationTexts
 from bertkit.data.repeated_lines import RepeatedLines
-from bertkit.data.sources import ReadLog, ReadOptions, read_chunks
+from bertkit.data.sources import ReadLog, ReadOptions, by_document, read_chunks
 from bertkit.formats.compression import ByteStream
 from bertkit.storage.checksums import sha256_of
 
@@ -81,7 +79,7 @@ def find_dropped(
     for file in files:
         dropped: set[int] = set()
         log = ReadLog(ByteStream(file))
-        for number, document in groupby(read_chunks(file, reading, log), key=attrgetter("number")):
+        for number, document in by_document(read_chunks(file, reading, log)):
             overlaps = False
             texts.start_document()
             repetitions.start_document()

@@ -11,8 +11,6 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 
 from bertkit.data.cleaning import DuplicateDocuments
@@ -20,7 +18,7 @@ from bertkit.data.document_hash import DocumentHash, count_duplicates
 from bertkit.data.languages import WITH_MARKS, LanguageCounter, ScriptCounter, find_library
 from bertkit.data.overlap import EvaluationTexts, OverlapReport
 from bertkit.data.repeated_lines import hash_lines
-from bertkit.data.sources import ReadLog, ReadOptions, TextChunk, read_chunks
+from bertkit.data.sources import ReadLog, ReadOptions, TextChunk, by_document, read_chunks
 from bertkit.errors import BertkitError, count_of, usage_error
 from bertkit.formats.compression import ByteStream
 from bertkit.formats.text_files import kind_of
@@ -167,7 +165,7 @@ def _inspect(file: Path, reading: ReadOptions, tally: _Tally) -> tuple[FileRepor
     log = ReadLog(ByteStream(file))
     problem = ""
     try:
-        for _, document in groupby(read_chunks(file, reading, log), key=attrgetter("number")):
+        for _, document in by_document(read_chunks(file, reading, log)):
             tally.add(document)
     except BertkitError as error:
         problem = str(error)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 
 from bertkit.data.sources import (
@@ -18,6 +16,7 @@ from bertkit.data.sources import (
     Boundary,
     LineForm,
     TextChunk,
+    by_document,
     is_blank,
     split_documents,
     split_lines,
@@ -130,7 +129,7 @@ Part = LinePart | DocumentsPart
 def group_documents(chunks: Iterable[TextChunk], size: int) -> Iterator[DocumentsPart]:
     """Parts of up to ``size`` characters."""
     group, group_size = list[TextChunk](), 0
-    for _, document in groupby(chunks, key=attrgetter("number")):
+    for _, document in by_document(chunks):
         held, held_size, is_large = list[TextChunk](), 0, False
         for chunk in document:
             if held and held_size + len(chunk.text) > size:

@@ -15,6 +15,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
@@ -82,6 +83,11 @@ class TextChunk:
         if not self.sentence_lines:
             return split_sentences(self.text)
         return [sentence for line in self.text.split("\n") for sentence in _sentences_of_line(line.strip())]
+
+
+def by_document(chunks: Iterable[TextChunk]) -> Iterator[tuple[int, Iterator[TextChunk]]]:
+    """The number of each document of a file, and its chunks, which must be read before the next document."""
+    return itertools.groupby(chunks, key=attrgetter("number"))
 
 
 def _sentences_of_line(line: str) -> list[str]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
-from operator import attrgetter
 
 from bertkit.data.document_hash import DocumentHash
 from bertkit.data.parts import Part
 from bertkit.data.repeated_lines import without_lines
-from bertkit.data.sources import TextChunk
+from bertkit.data.sources import TextChunk, by_document
 from bertkit.data.tokenizing import ChunkTokenizer, TokenizedBlock, TokenizerFile
 
 
@@ -73,7 +71,7 @@ class UnitWorker:
         for _, part in unit.parts:
             text = part.read()
             documents: list[TokenizedDocument] = []
-            for _, document in groupby(text.chunks, key=attrgetter("number")):
+            for _, document in by_document(text.chunks):
                 kept, dropped_lines = self._drop_lines(document)
                 documents.append(TokenizedDocument(_hash_document(kept), dropped_lines, []))
                 chunks += [(chunk, documents[-1]) for chunk in kept]
