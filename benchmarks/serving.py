@@ -5,7 +5,7 @@
 MODEL is a folder of embeddings such as all-MiniLM-L6-v2, TEXTS a file whose first column are texts. Each system serves
 embeddings from a process of its own with two threads; all are measured in turn in several rounds, and ratios are taken
 within a round, so that a busy machine changes them little. ``--infinity`` is the command ``infinity_emb`` of an
-environment of its own, as it needs older libraries.
+environment of its own, as it needs older libraries. The plain server needs ``pip install fastapi``.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def free_port() -> int:
 def serving(command: Sequence[str], port: int) -> Iterator[int]:
     """A server in a process of its own, once it answers."""
     environment = {**os.environ, "OMP_NUM_THREADS": "2", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
         try:
             wait_until_ready(port, process)
             yield port
@@ -154,7 +154,7 @@ def serving(command: Sequence[str], port: int) -> Iterator[int]:
 
 def wait_until_ready(port: int, process: subprocess.Popen[bytes]) -> None:
     for _ in range(600):
-        assert process.poll() is None, "the server has ended"
+        assert process.poll() is None, "the server has ended: its error is above"
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
             connection.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
             if b" 200 " in connection.recv(100):
