@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,15 @@ def test_a_stdout_that_cannot_be_written_to_is_one_line(word: str, redirect: str
 def test_a_closed_stderr_does_not_matter() -> None:
     ended = run("doctor", redirect="2>&-")
     assert (ended.returncode, ended.stdout.startswith("bertkit ")) == (0, True)
+
+
+def test_a_job_without_stderr_is_done(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("the river ran\n" * 40)
+    ended = run(
+        "tokenizer", "train", f"{tmp_path / 'a.txt'}", "--vocab-size 40", "-o", f"{tmp_path / 'tok'}", redirect="2>&-"
+    )
+    assert ended.returncode == 0
+    assert (tmp_path / "tok" / "tokenizer.json").is_file()
 
 
 @pytest.mark.parametrize("word", ["--help", "doctor"])

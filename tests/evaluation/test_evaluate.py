@@ -201,6 +201,17 @@ def test_examples_that_are_held_out_from_another_file_than_in_training_are_noted
     assert any(note in each for each in found.warnings)
 
 
+def test_a_dev_file_that_has_changed_is_noted(model: Path, table: Path, tmp_path: Path) -> None:
+    dev = write_rows(tmp_path / "dev.csv", ["good", "bad"] * 20)
+    options: dict[str, Any] = {"epochs": 1, "batch_size": 33, "progress": "quiet"}
+    bertkit.finetune(table, dev=dev, model=model, output=tmp_path / "run", **options)
+    note = "the dev file is not, or no longer, that of the training"
+    assert not any(note in each for each in bertkit.evaluate(tmp_path / "run", progress="quiet").warnings)
+    write_rows(dev, ["bad", "good"] * 20)
+    found = bertkit.evaluate(tmp_path / "run", no_baseline=True, overwrite=True, progress="quiet")
+    assert any(note in each for each in found.warnings)
+
+
 def test_a_comparison_notes_a_model_that_was_trained_on_another_file(
     run: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

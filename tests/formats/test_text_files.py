@@ -82,7 +82,6 @@ def test_a_folder_is_its_text_files_in_sorted_order(tmp_path: Path) -> None:
     skipped = [touch(tmp_path / "in" / name) for name in ("LICENSE", "c/a.png", "e.pdf")]
     for hidden in (".git/config.txt", ".a.txt"):
         touch(tmp_path / "in" / hidden)
-    (tmp_path / "in" / "loop").symlink_to(tmp_path / "in", target_is_directory=True)
     named = touch(tmp_path / "z.txt")
     found = find_text_files([named, tmp_path / "in"])
     assert found == TextFiles(files=(named, *kept), skipped=tuple(skipped))
@@ -95,3 +94,16 @@ def test_a_folder_without_text_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="has no file of text among 1 file") as caught:
         find_text_files([tmp_path])
     assert caught.value.exit_code == BAD_DATA
+
+
+def test_links_to_folders_are_listed_and_links_to_nothing_are_errors(tmp_path: Path) -> None:
+    touch(tmp_path / "in" / "a.txt")
+    touch(tmp_path / "elsewhere" / "b.txt")
+    for name, target in (("texts", "elsewhere"), ("loop", "in")):
+        (tmp_path / "in" / name).symlink_to(tmp_path / target, target_is_directory=True)
+    found = find_text_files([tmp_path / "in"])
+    assert found.files == (tmp_path / "in" / "a.txt",)
+    links = f"{tmp_path / 'in' / 'loop'}, {tmp_path / 'in' / 'texts'}"
+    assert found.describe_skipped() == [f"skipped links to folders, which may be named too: {links}"]
+    (tmp_path / "in" / "c.txt").symlink_to(tmp_path / "nowhere.txt")
+    assert find_text_files([tmp_path / "in"]).files[1] == tmp_path / "in" / "c.txt", "and reading it fails"

@@ -182,3 +182,12 @@ def test_truth_values_and_numbers_are_the_same_in_every_format(
     assert task.read_label(cell, "here") == expected
     with pytest.raises(BertkitError, match="unknown label"):
         task.read_label("2", "here")
+
+
+def test_a_label_in_another_case_hides_no_separator(here: Path) -> None:
+    cells = ["good|dry", "good", "dry", "GOOD|DRY", *["good", "dry", "good|dry"] * 12]
+    path = here / "bars.csv"
+    path.write_text("text,labels\n" + "".join(f"{sentence(row)},{cell}\n" for row, cell in enumerate(cells)))
+    found = guess(path, kind="labels", fold_labels=True).task
+    assert isinstance(found, MultiLabelTask)
+    assert (found.separator, found.labels) == ("|", ("dry", "good"))

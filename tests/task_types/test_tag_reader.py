@@ -29,3 +29,11 @@ def test_ill_formed_tags_and_unreadable_words_are_counted(task: TaggingTask, tmp
     assert "1 tag of train is ill-formed" in notes
     assert "1 word of train has no character" in notes
     assert "of dev" not in notes
+
+
+def test_a_txt_file_with_tags_is_no_file_of_texts(task: TaggingTask, tmp_path: Path) -> None:
+    path = tmp_path / "new.txt"
+    path.write_text("Seven B-PER\nrivers I-PER\n\nran O\n", encoding="utf-8")
+    assert [each.words for each in task.reader.read(path)] == [("Seven", "rivers"), ("ran",)]
+    path.write_text("Seven rivers ran.\n", encoding="utf-8")
+    assert [each.words for each in task.reader.read(path)] == [("Seven", "rivers", "ran", ".")]

@@ -60,3 +60,10 @@ def test_answers_that_no_context_has_are_classes(tmp_path: Path) -> None:
     task = guess(path, text="question", pair="context", label="answer").task
     assert isinstance(task, TextClassificationTask)
     assert task.labels == ("no", "yes")
+
+
+def test_columns_of_questions_with_capitals_are_to_be_renamed(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text("Question,Context,Answer\n" + f"What stood?,{_CONTEXT},mill\n" * 20)
+    with pytest.raises(BertkitError, match="for questions rename them to question, context and answer, in lower case"):
+        guess(path)

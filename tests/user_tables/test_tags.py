@@ -48,3 +48,9 @@ def test_a_file_without_an_entity_is_refused(here: Path) -> None:
 def test_numbers_in_place_of_words_are_refused(here: Path) -> None:
     (here / "t.conll").write_text("1 B-PER\n2 O\n\n", encoding="utf-8")
     fails("the first column has numbers alone, and no words. Words come first", BAD_DATA, here / "t.conll")
+
+
+def test_words_without_an_empty_line_are_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "t.conll").write_text("a B-PER\nb O\n" * 60, encoding="utf-8")
+    with pytest.raises(BertkitError, match=r"one sentence of 120 words\. Put an empty line after each sentence"):
+        guess(tmp_path / "t.conll")

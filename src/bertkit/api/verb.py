@@ -105,7 +105,11 @@ def _refuse_empty(options: Sequence[Option], arguments: Mapping[str, object], *,
         value = arguments.get(option.name)
         if option.required and isinstance(value, list | tuple) and not value:
             raise usage_error(f"{option.name} is empty: give at least one.")
-        if option.name in paths and isinstance(value, list | tuple) and any(each == "" for each in value):
+        if (
+            option.name in paths
+            and isinstance(value, list | tuple)
+            and any(isinstance(each, str) and not each for each in value)
+        ):
             raise usage_error(f"{option.name} has an empty path: leave it out.")
         if (not option.positional or option.name in paths) and isinstance(value, str) and not value:
             raise usage_error(f"{option.name} is empty: give a value, or leave it out.")

@@ -97,10 +97,12 @@ def _has_working_folder() -> bool:
 def _prepare_streams() -> None:
     """Let the streams show any text, and give a closed one something to write to.
 
+    A job without stderr, as in a daemon, has results as any other.
+
     What a file or another program receives is UTF-8, whatever the locale: it is data, as in any file that is written.
     """
     sys.stdout = sys.stdout or _ClosedStream()
-    sys.stderr = sys.stderr or _ClosedStream()
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  (see above; for good)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             encoding = "utf-8" if stream is sys.stdout and not stream.isatty() else None

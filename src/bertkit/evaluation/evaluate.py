@@ -204,13 +204,19 @@ def caution_about_training_data(model: Pipeline, labelled: LabelledSplit) -> lis
 
 
 def _caution_about_training(model: Path, labelled: LabelledSplit) -> list[str]:
-    trained = read_finetuning_record(model).get("data", {}).get("train", [])
+    record = read_finetuning_record(model)
+    trained = record.get("data", {}).get("train", [])
     task, file = labelled.task, labelled.file
     if not trained:
         return []
     if file is not None:
         known = {each["sha256"] for each in trained}.intersection(labelled.hashes)
         return [f"{file.name} was read in the training: the score says nothing about new texts"] if known else []
+    dev = record["data"].get("dev")
+    if dev and (labelled.split, task.name) == ("dev", record["run"]["task"]["name"]):
+        if task.files.fingerprints(task.name, "dev") == dev:
+            return []
+        return ["the dev file is not, or no longer, that of the training, whose scores are of other examples"]
     if labelled.split != "dev" or not task.heldout or task.files.fingerprints(task.name, "train") == trained:
         return []
     return [

@@ -61,11 +61,17 @@ class TextFiles:
     skipped: tuple[Path, ...] = ()
 
     def describe_skipped(self) -> list[str]:
-        """``skipped 3 files without text: a.png, b.css, c.js``, or nothing."""
-        if not self.skipped:
-            return []
-        shown = ", ".join([*map(str, self.skipped[:3]), *(["..."] if len(self.skipped) > 3 else [])])
-        return [f"skipped {count_of(len(self.skipped), 'file')} without text: {shown}"]
+        """``skipped 3 files without text: a.png, b.css, c.js``, and links to folders, which are not followed."""
+        links = [path for path in self.skipped if path.is_dir()]
+        files = [path for path in self.skipped if path not in links]
+        return [
+            *([f"skipped {count_of(len(files), 'file')} without text: {_list_some(files)}"] if files else []),
+            *([f"skipped links to folders, which may be named too: {_list_some(links)}"] if links else []),
+        ]
+
+
+def _list_some(paths: Sequence[Path]) -> str:
+    return ", ".join([*map(str, paths[:3]), *(["..."] if len(paths) > 3 else [])])
 
 
 def find_text_files(paths: Sequence[Path]) -> TextFiles:
@@ -80,7 +86,7 @@ def find_text_files(paths: Sequence[Path]) -> TextFiles:
             files.append(path)
             continue
         below = list(_walk(path))
-        readable = [each for each in below if _reads_from_folder(each)]
+        readable = [each for each in below if _reads_from_folder(each) and not each.is_dir()]
         if not readable:
             raise data_error(f"{path} has no file of text among {count_of(len(below), 'file')}. {_READABLE}")
         files += readable
@@ -116,7 +122,8 @@ _READABLE = f"bertkit reads {' '.join(filter(None, _KINDS))}, each plain or {' '
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """All files below ``folder``, in sorted order whatever the file system; links to folders are not followed."""
+    """All files below ``folder``, in sorted order whatever the file system; also links to folders, which are not
+    followed, and links to nothing, as reading one is an error."""
     if isinstance(folder, RemotePath):
         yield from folder.files_below()
         return
@@ -125,7 +132,7 @@ def _walk(folder: Path) -> Iterator[Path]:
             continue
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(Path(entry.path))
-        elif entry.is_file():
+        elif entry.is_file() or entry.is_symlink():
             yield Path(entry.path)
 
 

@@ -121,7 +121,8 @@ class PretrainRun:
                 raise usage_error(f"{name} needs long_seq_length: without it there are no long rows.")
         if self.long_seq_length is not None and self.long_seq_length <= self.seq_length:
             raise usage_error(
-                f"long_seq_length is {self.long_seq_length} and seq_length {self.seq_length}; it must be longer."
+                f"long_seq_length is {self.long_seq_length} and seq_length {self.seq_length}; it must be longer: set "
+                "both, or long_seq_length=null for rows of one length."
             )
         if self.long_warmup is not None and self.long_phase == "continue":
             raise usage_error("long_warmup needs long_phase=restart: a schedule that continues has one warm-up.")

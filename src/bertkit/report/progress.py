@@ -205,7 +205,7 @@ def _automatic_view() -> type[_View]:
     """The view that the program asks for by its settings of the logger; else the one that suits stderr."""
     if LOGGER.isEnabledFor(logging.INFO) and _has_handler(LOGGER):
         return _Log
-    if LOGGER.level > logging.INFO:
+    if LOGGER.level > logging.INFO or sys.stderr is None:  # as in a program without a console
         return _Quiet
     if sys.stderr.isatty():
         return _Bar

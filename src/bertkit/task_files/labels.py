@@ -61,9 +61,10 @@ def find_separator(labels: Labels) -> str | None:
         return SEPARATORS[0]
     if "[]" in labels.counts:
         return next((mark for mark in SEPARATORS if any(mark in label for label in labels.counts)), SEPARATORS[0])
+    cells = {label.casefold() for label in labels.counts}  # one label in another case hides no separator
     for mark in SEPARATORS:
-        parts = {part.strip() for label in labels.counts for part in label.split(mark)}
-        if len(parts) < len(labels.counts):
+        parts = {part.strip() for cell in cells for part in cell.split(mark)}
+        if len(parts) < len(cells):
             return mark
     return None
 

@@ -10,13 +10,13 @@ import json
 import re
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import shorten
 from typing import Literal, NamedTuple
 
-from bertkit.errors import BertkitError, count_of, data_error, did_you_mean, verb_of
+from bertkit.errors import BertkitError, count_of, data_error, did_you_mean, list_names, verb_of
 from bertkit.formats.compression import ByteStream, suffix_of
 from bertkit.formats.lines import at_line, at_row
 from bertkit.formats.tables import Table, require_text
@@ -174,8 +174,21 @@ def _first_block(path: Path) -> bytes:
 
 
 def has_question_columns(table: Table) -> bool:
-    """Whether a table has a question, a context and an answer, or several, per row."""
-    return {"question", "context"} <= set(table.columns) and not {"answer", "answers"}.isdisjoint(table.columns)
+    """Whether a table has a question, a context and an answer, or several, per row.
+
+    A data error if it has them under names with capitals, which would be taken for texts with a label.
+    """
+    has_exact, has_any = map(_are_of_questions, (table.columns, [name.casefold() for name in table.columns]))
+    if has_any and not has_exact:
+        raise data_error(
+            f"{table.path} has the columns {list_names(table.columns)}: for questions rename them to question, context "
+            "and answer, in lower case; for another task name them with --text, --pair and --label."
+        )
+    return has_exact
+
+
+def _are_of_questions(columns: Sequence[str]) -> bool:
+    return {"question", "context"} <= set(columns) and not {"answer", "answers"}.isdisjoint(columns)
 
 
 def _repair(example: SpanExample, faults: Faults) -> SpanExample:

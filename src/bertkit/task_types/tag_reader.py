@@ -15,7 +15,7 @@ from bertkit.formats.lines import at_row, open_lines
 from bertkit.formats.tables import Table
 from bertkit.metrics.entities import SCHEMES, convert
 from bertkit.task_files.columns import find_id
-from bertkit.task_files.conll_files import COLUMNS, Sentence
+from bertkit.task_files.conll_files import COLUMNS, Sentence, has_tag_columns
 from bertkit.task_files.entity_spans import split_words
 from bertkit.task_files.files import Columns
 from bertkit.task_files.tag_files import open_sentence_rows, read_sentences
@@ -73,8 +73,8 @@ class TagReader(Reader[TagExample]):
 
     def read(self, path: Path) -> Iterator[TagExample]:
         """Sentences in columns, of which the first is the word, in lists, in a column ``text``, or in the lines of a
-        ``.txt`` file."""
-        if suffix_of(path) != ".txt":
+        ``.txt`` file that has no tags."""
+        if suffix_of(path) != ".txt" or has_tag_columns(path):
             yield from self._read(path, tagged=False)
             return
         with open_lines(path) as lines:

@@ -13,6 +13,9 @@ from bertkit.task_types.tagging import TaggingTask
 from bertkit.user_tables.files import Guess, UserFiles, check_rows
 from bertkit.user_tables.label_column import list_classes
 
+_MOST_WORDS = 100
+"""A sentence has fewer; without empty lines a whole file is one."""
+
 
 def have_tags(files: UserFiles) -> bool:
     """Whether the files have words with tags."""
@@ -31,6 +34,11 @@ def guess_tags(files: UserFiles) -> Guess:
     if "" in types and len(types) > 1:
         mixed = f"{types['']:,} entities have bare tags such as B, and {types.total() - types['']:,} have a type"
         raise data_error(f"{files.first}: {mixed}, such as B-{max(types)}. Give all of them a type, or none.")
+    if len(sentences) == 1 and len(sentences[0].words) > _MOST_WORDS and "dev" not in files.paths:
+        raise data_error(
+            f"{files.first}: one sentence of {count_of(len(sentences[0].words), 'word')}. Put an empty line after each "
+            "sentence."
+        )
     tags = ("O", *(spell_tag(letter, type) for type in sort_labels(types) for letter in "BI"))
     task = TaggingTask(name=files.name, labels=tags, files=found, max_length=files.max_length, heldout=files.heldout)
     check_rows(task, files.paths.keys() - {"train"})
