@@ -114,3 +114,11 @@ def test_a_table_where_a_list_of_them_is_expected_is_an_error(workspace: Path, t
     table = frame(sentence=["a mill"], label=["0"])
     with pytest.raises(BertkitError, match=r"train is one table, and must be a list of tables"):
         bertkit.finetune("glue:sst2", train=table, model=workspace / "run", output=tmp_path / "run", progress="quiet")
+
+
+def test_a_table_where_files_are_expected_is_an_error(tmp_path: Path) -> None:
+    table = frame(text=["a mill"])
+    with pytest.raises(BertkitError, match="files is a table, and must be a list of files: write it into a file first"):
+        bertkit.prepare(table, tokenizer=tmp_path, output=tmp_path / "data")
+    with pytest.raises(BertkitError, match="files is of the type list; it must be Sequence"):
+        bertkit.prepare([table], tokenizer=tmp_path, output=tmp_path / "data")

@@ -93,6 +93,8 @@ def _refuse_single_texts(options: Sequence[Option], arguments: Mapping[str, obje
         kinds = (option.type, *typing.get_args(option.type))
         is_list = str not in kinds and any(typing.get_origin(kind) is Sequence for kind in kinds)
         if is_list and is_memory_table(value):
+            if not _fits([value], option.type):
+                raise usage_error(f"{option.name} is a table, and must be a list of files: write it into a file first.")
             raise usage_error(f"{option.name} is one table, and must be a list of tables: put it in brackets.")
         if is_list and isinstance(value, str | Path):
             raise usage_error(f'{option.name} is "{value}", and must be a list: ["{value}"].')

@@ -74,8 +74,8 @@ def require_tables(paths: Sequence[Path]) -> None:
     for path in paths:
         if path.is_dir() and not is_table_folder(path):
             raise usage_error(
-                f"{path} is a folder and no table: name a file in it. Texts with a file each make a table such as a .csv, "
-                "with a row per file and a column called text."
+                f"{path} is a folder and no table: name a file in it. Texts with a file each make a table, such as a "
+                ".csv with a row per file and a column called text."
             )
     require_files([path for path in paths if not path.is_dir()])
 
