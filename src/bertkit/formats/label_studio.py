@@ -33,7 +33,7 @@ def flatten_task(record: Mapping[str, Any], questions: Sequence[str] = ()) -> di
     texts = [value for value in data.values() if isinstance(value, str)]
     row["entities"] = [_span(each["value"], texts) for each in results if _list(each["value"], "labels")]
     for column in columns:
-        own = results if column == "label" else [each for each in results if each.get("from_name") == column]
+        own = [each for each in results if len(columns) == 1 or each.get("from_name") == column]
         choices = [choice for each in own for choice in _list(each["value"], "choices")]
         row[column] = choices[0] if len(choices) == 1 else choices or None
     return row
