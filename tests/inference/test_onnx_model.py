@@ -54,7 +54,7 @@ def test_a_file_that_is_not_onnx_is_refused(tmp_path: Path) -> None:
 
 def test_a_missing_package_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def load(module: str) -> Any:
-        raise ImportError(module)
+        raise ModuleNotFoundError(module)
 
     monkeypatch.setattr("bertkit.optional.load", load)
     with pytest.raises(BertkitError, match=r"--to onnx needs onnx: pip install 'bertkit\[onnx\]'"):

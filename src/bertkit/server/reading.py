@@ -106,8 +106,8 @@ def _describe_malformed(error: Exception) -> str:
     return str(error).replace("Input data was truncated", cut) or "the body is not JSON"
 
 
-_WRONG_TYPE = ", got "
-"""In what msgspec says of a value of another type, and not of a number out of its range."""
+_BOUND = re.compile(r" [<>]=? ")
+"""In what msgspec says of a number out of its range, such as "Expected `int` >= 1"."""
 
 
 def _explain(error: Exception, record: type[Any]) -> ServerError:
@@ -119,7 +119,7 @@ def _explain(error: Exception, record: type[Any]) -> ServerError:
     if match := _UNKNOWN_FIELD.search(text) or _MISSING_FIELD.search(text):
         hint = suggest_field(record, field or "", match[1]) if "unknown" in text else ""
         field = f"{field}.{match[1]}" if field else match[1]
-    elif field and _WRONG_TYPE in text:
+    elif field and not _BOUND.search(text):
         hint = suggest_value(record, field)
     message = f"{field}: {text}" if field else text
     return invalid(f"{message}." if hint else message, field, hint or None)
