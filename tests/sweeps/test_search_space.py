@@ -8,14 +8,14 @@ import pytest
 
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.sweeps.search_space import Axis, Point, check_points, fit_ranges, grid_points, read_axes
+from bertkit.sweeps.search_space import Axis, Point, checked_runs, fit_ranges, grid_points, read_axes
 from bertkit.tasks.glue import sst2
 
 BASE = FinetuneRun(task=sst2, model=Path("model"), output=Path("sweep"))
 
 
 def check(axes: Sequence[Axis], *, sampled: bool) -> list[FinetuneRun]:
-    return list(check_points(axes, BASE, sampled=sampled))
+    return list(checked_runs(axes, BASE, sampled=sampled))
 
 
 def test_the_default_grid_is_that_of_the_paper() -> None:

@@ -105,13 +105,10 @@ def _refuse_empty(options: Sequence[Option], arguments: Mapping[str, object], *,
     would be the working folder, and such a name would count as not given. ``paths`` are the options that name files."""
     for option in options:
         value = arguments.get(option.name)
-        if option.required and isinstance(value, list | tuple) and not value:
+        items = value if isinstance(value, list | tuple) else None
+        if option.required and items is not None and not items:
             raise usage_error(f"{option.name} is empty: give at least one.")
-        if (
-            option.name in paths
-            and isinstance(value, list | tuple)
-            and any(isinstance(each, str) and not each for each in value)
-        ):
+        if option.name in paths and any(isinstance(each, str) and not each for each in items or ()):
             raise usage_error(f"{option.name} has an empty path: leave it out.")
         if (not option.positional or option.name in paths) and isinstance(value, str) and not value:
             raise usage_error(f"{option.name} is empty: give a value, or leave it out.")

@@ -35,17 +35,14 @@ _PANELS = {name: cyclopts.Group(name, sort_key=place) for place, name in enumera
 def make_command(verb: Callable[..., None]) -> Callable[..., None]:
     """A function with one parameter per option of ``verb``, as cyclopts wants it.
 
-    ``verb`` has the parameter ``options``, a record, and may have ``verbosity`` and the switches of the command line. A
-    job has the options of ``verbosity`` in any case.
+    ``verb`` has the parameter ``options``, a record, and may have ``verbosity`` and the switches of the command line.
     """
     record: type[Options] = typing.get_type_hints(verb)["options"]
-    own = [name for name in inspect.signature(verb).parameters if name != "options"]
-    is_job = issubclass(record, JobOptions)
-    of_command_line = [*own, "verbosity"] if is_job and "verbosity" not in own else own
+    asked, shown = [name for name in inspect.signature(verb).parameters if name != "options"], own_parameters(verb)
     options = [option for option in list_options(record) if option.name != "progress"]
     has_labels = any(option.name == "label" for option in options)
     panels = [_PANELS[group_of(option, has_labels=has_labels)] for option in options]
-    signature = Signature([*map(_parameter, options, panels), *map(_own_parameter, of_command_line)])
+    signature = Signature([*map(_parameter, options, panels), *map(_own_parameter, shown)])
 
     def command(*arguments: object, **named: object) -> None:
         values = signature.bind(*arguments, **named)
@@ -53,12 +50,12 @@ def make_command(verb: Callable[..., None]) -> Callable[..., None]:
         given = {option.name: values.arguments[option.name] for option in options}
         if missing := next((each for each in options if each.required and given[each.name] == ()), None):
             raise usage_error(explain_missing(spell_verb(verb.__name__), missing))  # cyclopts takes an empty list
-        if is_job:
+        if issubclass(record, JobOptions):
             given["progress"] = values.arguments["verbosity"].mode
         checked = record(**given)
         check_inputs(checked)  # before the verb imports PyTorch
         try:
-            verb(checked, **{name: values.arguments[name] for name in own})
+            verb(checked, **{name: values.arguments[name] for name in asked})
         except KeyboardInterrupt as stop:
             if record.CONTINUES and not _has_stream(given.values()):
                 stop.args = (_add_command(str(stop), spell_command(spell_verb(verb.__name__), checked)),)
@@ -69,6 +66,13 @@ def make_command(verb: Callable[..., None]) -> Callable[..., None]:
     command.__annotations__ = {}
     command.__dict__["__signature__"] = signature
     return command
+
+
+def own_parameters(verb: Callable[..., None]) -> list[str]:
+    """The parameters that only the command line has: those that ``verb`` asks for, and ``verbosity`` for every job."""
+    asked = [name for name in inspect.signature(verb).parameters if name != "options"]
+    is_job = issubclass(typing.get_type_hints(verb)["options"], JobOptions)
+    return [*asked, "verbosity"] if is_job and "verbosity" not in asked else asked
 
 
 def _has_stream(values: Iterable[object]) -> bool:

@@ -95,14 +95,12 @@ def _has_working_folder() -> bool:
 
 
 def _prepare_streams() -> None:
-    """Let the streams show any text, and give a closed one something to write to.
-
-    A job without stderr, as in a daemon, has results as any other.
+    """Let the streams show any text, and give a closed one something to write to: a job without stderr has results.
 
     What a file or another program receives is UTF-8, whatever the locale: it is data, as in any file that is written.
     """
     sys.stdout = sys.stdout or _ClosedStream()
-    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  (see above; for good)
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             encoding = "utf-8" if stream is sys.stdout and not stream.isatty() else None

@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bertkit.cli.app import VERB_FUNCTIONS
-from bertkit.cli.commands import SWITCHES
+from bertkit.cli.commands import SWITCHES, own_parameters
 from bertkit.cli.man_page import make_man_page
 from bertkit.escaping import Markup
 from bertkit.options.command import spell_option, spell_usage
 from bertkit.options.description import Option, describe, format_type, list_options, summarize
-from bertkit.options.job import JobOptions
 from bertkit.options.verbs import HEADINGS, VERBS
 from bertkit.report.tables import markdown_table
 
@@ -56,9 +54,9 @@ def _list_verbs() -> Iterator[str]:
 
 def _describe_verb(verb: str, function: Callable[..., None]) -> Iterator[str]:
     options = list_options(VERBS[verb])
-    taken = inspect.signature(function).parameters
+    taken = own_parameters(function)
     switches = {name: help for name, help in SWITCHES.items() if name in taken}
-    if "verbosity" in taken or issubclass(VERBS[verb], JobOptions):
+    if "verbosity" in taken:
         switches["quiet"] = "Show nothing on stderr but errors."
     yield f"# {verb}\n"
     yield f"{describe(VERBS[verb])}\n"

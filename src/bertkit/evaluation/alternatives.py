@@ -49,10 +49,16 @@ def _read_recorded(
     """The baselines of the run, if it measured them on the same examples."""
     if split != "dev" or (task.name, task.heldout) != (trained.name, trained.heldout):
         return []
-    source = "train" if task.heldout else "dev"
-    same_files = task.files.fingerprints(task.name, source) == record["data"].get(source)
     same_number = len(examples) == record.get("examples", {}).get("dev")
-    return read_results(run).baselines if same_files and same_number and (run / RESULTS).exists() else []
+    is_same = has_dev_of_training(task, record) and same_number
+    return read_results(run).baselines if is_same and (run / RESULTS).exists() else []
+
+
+def has_dev_of_training(task: FileTask, record: Mapping[str, Any]) -> bool:
+    """Whether the files that dev comes from, which is train where dev is held out, are those in the ``record``."""
+    source = "train" if task.heldout else "dev"
+    recorded: object = record["data"].get(source)
+    return task.files.fingerprints(task.name, source) == recorded
 
 
 def _why_not_fitted(record: Mapping[str, Any], source: FileTask, task: FileTask, split: str) -> str:

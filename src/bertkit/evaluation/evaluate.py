@@ -12,7 +12,7 @@ from typing import Any
 
 from bertkit.contracts import Example
 from bertkit.errors import BertkitError, data_error, usage_error
-from bertkit.evaluation.alternatives import Alternatives, find_alternatives
+from bertkit.evaluation.alternatives import Alternatives, find_alternatives, has_dev_of_training
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.evaluation.page import render_page
 from bertkit.evaluation.report import Evaluation, evaluate_predictions
@@ -212,13 +212,12 @@ def _caution_about_training(model: Path, labelled: LabelledSplit) -> list[str]:
     if file is not None:
         known = {each["sha256"] for each in trained}.intersection(labelled.hashes)
         return [f"{file.name} was read in the training: the score says nothing about new texts"] if known else []
-    dev = record["data"].get("dev")
-    if dev and (labelled.split, task.name) == ("dev", record["run"]["task"]["name"]):
-        if task.files.fingerprints(task.name, "dev") == dev:
-            return []
-        return ["the dev file is not, or no longer, that of the training, whose scores are of other examples"]
-    if labelled.split != "dev" or not task.heldout or task.files.fingerprints(task.name, "train") == trained:
+    if labelled.split != "dev" or has_dev_of_training(task, record):
         return []
+    if not task.heldout:
+        is_same_task = task.name == record["run"]["task"]["name"] and "dev" in record["data"]
+        changed = "the dev file is not, or no longer, that of the training, whose scores are of other examples"
+        return [changed] if is_same_task else []
     return [
         "dev is held out from a file that is not, or no longer, that of the training: the model may have been trained "
         "on some of its examples"

@@ -14,7 +14,7 @@ def is_labelled_task(record: Mapping[str, object]) -> bool:
 def list_questions(tasks: Iterable[Mapping[str, Any]]) -> list[str]:
     """The names of the questions that the annotations of all tasks answer with choices, in order."""
     results = (result for task in tasks for result in _results(task) or ())
-    return list(dict.fromkeys(str(each.get("from_name")) for each in results if _list(each["value"], "choices")))
+    return list(dict.fromkeys(_question(each) for each in results if _list(each["value"], "choices")))
 
 
 def flatten_task(record: Mapping[str, Any], questions: Sequence[str] = ()) -> dict[str, object]:
@@ -33,7 +33,7 @@ def flatten_task(record: Mapping[str, Any], questions: Sequence[str] = ()) -> di
     texts = [value for value in data.values() if isinstance(value, str)]
     row["entities"] = [_span(each["value"], texts) for each in results if _list(each["value"], "labels")]
     for column in columns:
-        own = [each for each in results if len(columns) == 1 or each.get("from_name") == column]
+        own = [each for each in results if len(columns) == 1 or _question(each) == column]
         choices = [choice for each in own for choice in _list(each["value"], "choices")]
         row[column] = choices[0] if len(choices) == 1 else choices or None
     return row
@@ -46,6 +46,10 @@ def _results(record: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
         return None
     results = [each for each in _list(done[0], "result") if isinstance(each, dict)]
     return [each for each in results if isinstance(each.get("value"), dict)]
+
+
+def _question(result: Mapping[str, Any]) -> str:
+    return str(result.get("from_name"))
 
 
 def _list(record: Mapping[str, Any], name: str) -> list[Any]:

@@ -31,6 +31,8 @@ _USUAL_NAMES = (
 )
 """Names of columns, in lower case, that are hardly the cells of two columns in one row of data."""
 
+_CONVERT_RETURNS = "if all lines end in one, as on an old Macintosh, convert the file: tr '\\r' '\\n' < FILE > NEW."
+
 _LONGEST_FIELD = 1_000_000
 """Characters. An unclosed quote swallows this many at most before it is reported."""
 
@@ -165,9 +167,6 @@ def _number_nameless(first: Sequence[str], others: Sequence[Sequence[str]]) -> t
         return ()  # pandas writes 0, 1 and so on over columns that have no names
     is_data = usual < 2 and (any(map(is_number, first)) or (any(recurs) and not all(recurs)))
     return tuple(str(place + 1) for place in range(len(first))) if is_data else ()
-
-
-_CONVERT_RETURNS = "if all lines end in one, as on an old Macintosh, convert the file: tr '\\r' '\\n' < FILE > NEW."
 
 
 def line_rows(path: Path, lines: Iterator[str]) -> Iterator[Row]:

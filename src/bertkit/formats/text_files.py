@@ -55,19 +55,23 @@ _NOT_UTF_8 = re.compile("[\udc80-\udcff]")
 
 @dataclass(frozen=True, kw_only=True)
 class TextFiles:
-    """The ``files`` that were named or found in named folders, and the files of these folders that hold no text."""
+    """The ``files`` that were named or found in named folders, and what these folders have beside them.
+
+    ``skipped`` files hold no text, and ``links`` are to folders.
+    """
 
     files: tuple[Path, ...]
     skipped: tuple[Path, ...] = ()
+    links: tuple[Path, ...] = ()
 
     def describe_skipped(self) -> list[str]:
         """``skipped 3 files without text: a.png, b.css, c.js``, and links to folders, which are not followed."""
-        links = [path for path in self.skipped if path.is_dir()]
-        files = [path for path in self.skipped if path not in links]
-        return [
-            *([f"skipped {count_of(len(files), 'file')} without text: {_list_some(files)}"] if files else []),
-            *([f"skipped links to folders, which may be named too: {_list_some(links)}"] if links else []),
-        ]
+        lines = []
+        if self.skipped:
+            lines.append(f"skipped {count_of(len(self.skipped), 'file')} without text: {_list_some(self.skipped)}")
+        if self.links:
+            lines.append(f"skipped links to folders, which may be named too: {_list_some(self.links)}")
+        return lines
 
 
 def _list_some(paths: Sequence[Path]) -> str:
@@ -81,17 +85,18 @@ def find_text_files(paths: Sequence[Path]) -> TextFiles:
     """
     files: list[Path] = []
     skipped: list[Path] = []
+    links: list[Path] = []
     for path in paths:
         if not path.is_dir():
             files.append(path)
             continue
-        below = list(_walk(path))
-        readable = [each for each in below if _reads_from_folder(each) and not each.is_dir()]
+        below = list(_walk(path, links))
+        readable = [each for each in below if _reads_from_folder(each)]
         if not readable:
             raise data_error(f"{path} has no file of text among {count_of(len(below), 'file')}. {_READABLE}")
         files += readable
         skipped += sorted(set(below) - set(readable))
-    return TextFiles(files=tuple(files), skipped=tuple(skipped))
+    return TextFiles(files=tuple(files), skipped=tuple(skipped), links=tuple(links))
 
 
 def kind_of(path: Path) -> TextKind:
@@ -121,9 +126,9 @@ def kind_of(path: Path) -> TextKind:
 _READABLE = f"bertkit reads {' '.join(filter(None, _KINDS))}, each plain or {' '.join(COMPRESSIONS)}."
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    """All files below ``folder``, in sorted order whatever the file system; also links to folders, which are not
-    followed, and links to nothing, as reading one is an error."""
+def _walk(folder: Path, links: list[Path]) -> Iterator[Path]:
+    """All files below ``folder``, in sorted order whatever the file system, and links to nothing: reading one is an
+    error. Links to folders are not followed, and added to ``links``."""
     if isinstance(folder, RemotePath):
         yield from folder.files_below()
         return
@@ -131,7 +136,9 @@ def _walk(folder: Path) -> Iterator[Path]:
         if entry.name.startswith("."):
             continue
         if entry.is_dir(follow_symlinks=False):
-            yield from _walk(Path(entry.path))
+            yield from _walk(Path(entry.path), links)
+        elif entry.is_dir():
+            links.append(Path(entry.path))
         elif entry.is_file() or entry.is_symlink():
             yield Path(entry.path)
 

@@ -20,6 +20,8 @@ JSON, NDJSON, FORM = "application/json", "application/x-ndjson", "application/x-
 _PATH = re.compile(r" - at `\$\.?(.*)`$")
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`$")
 _MISSING_FIELD = re.compile(r"Object missing required field `(.*)`$")
+_BOUND = re.compile(r" [<>]=? ")
+"""In what msgspec says of a number out of its range, such as "Expected `int` >= 1"."""
 
 
 class ClientLeftError(Exception):
@@ -104,10 +106,6 @@ def _describe_malformed(error: Exception) -> str:
         return "the body is nested too deeply"
     cut = "the JSON ends too early (or its last escape is one half of a surrogate pair)"
     return str(error).replace("Input data was truncated", cut) or "the body is not JSON"
-
-
-_BOUND = re.compile(r" [<>]=? ")
-"""In what msgspec says of a number out of its range, such as "Expected `int` >= 1"."""
 
 
 def _explain(error: Exception, record: type[Any]) -> ServerError:

@@ -72,12 +72,13 @@ def is_table_folder(folder: Path) -> bool:
 def require_tables(paths: Sequence[Path]) -> None:
     """Raise a usage error for the first path at which there is neither a file nor a folder that is a table."""
     for path in paths:
-        if path.is_dir() and not is_table_folder(path):
+        if not path.is_dir():
+            require_files([path])
+        elif not is_table_folder(path):
             raise usage_error(
                 f"{path} is a folder and no table: name a file in it. Texts with a file each make a table, such as a "
                 ".csv with a row per file and a column called text."
             )
-    require_files([path for path in paths if not path.is_dir()])
 
 
 def require_texts(paths: Sequence[Path]) -> None:

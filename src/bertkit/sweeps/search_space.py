@@ -206,7 +206,7 @@ def grid_points(axes: Sequence[Axis]) -> Iterator[Point]:
         yield Point(tuple(zip((axis.name for axis in axes), values, strict=True)))
 
 
-def check_points(axes: Sequence[Axis], base: FinetuneRun, *, sampled: bool) -> Iterator[FinetuneRun]:
+def checked_runs(axes: Sequence[Axis], base: FinetuneRun, *, sampled: bool) -> Iterator[FinetuneRun]:
     """The run of every point of the grid; of points that are ``sampled``, those in which one axis has each of its ends.
 
     Raises a usage error for a value that its setting cannot have, and for points with the same settings or folder.
@@ -229,8 +229,8 @@ def check_points(axes: Sequence[Axis], base: FinetuneRun, *, sampled: bool) -> I
 
 def _vary_one(axes: Sequence[Axis]) -> Iterator[Point]:
     """The first end of every axis, and then all other ends of one axis after the other: their product may be huge."""
-    first = {axis.name: next(iter(axis.ends)) for axis in axes}
+    first = {axis.name: axis.ends[0] for axis in axes}
     yield Point(tuple(first.items()))
     for axis in axes:
-        for value in itertools.islice(axis.ends, 1, None):
+        for value in axis.ends[1:]:
             yield Point(tuple((first | {axis.name: value}).items()))

@@ -35,7 +35,7 @@ from bertkit.scores import is_defined, rank_score, summarize_scores
 from bertkit.storage.atomic import remove_folder, write_file
 from bertkit.sweeps.optuna_trials import Trials, load_optuna
 from bertkit.sweeps.results import PointResult, SweepResult, format_settings, read_point, write_table
-from bertkit.sweeps.search_space import Axis, Point, check_points, grid_points
+from bertkit.sweeps.search_space import Axis, Point, checked_runs, grid_points
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ def tune(sweep: Sweep, progress: Progress, *, origins: Mapping[str, str] | None 
     if sweep.trials is not None:
         load_optuna()
     models = cache(ModelFolder.open)
-    for run in check_points(sweep.axes, sweep.base, sampled=sweep.trials is not None):
+    for run in checked_runs(sweep.axes, sweep.base, sampled=sweep.trials is not None):
         check_lengths(run, models(run.model))
     worker = _Worker(sweep, progress)
     with Interrupts() as interrupts:

@@ -217,7 +217,8 @@ def find_score(table: Table, columns: Collection[str]) -> str | None:
     """
     if name := label_by_name(columns):
         return name
-    numbers = [each.name for each in _profiles(table) if each.name in columns and each.is_measured]
+    free = set(columns)
+    numbers = [each.name for each in _profiles(table) if each.name in free and each.is_measured]
     if len(numbers) > 1:
         raise usage_error(
             f"{table.path}: the score of two texts may be {list_names(numbers[:-1])} or {numbers[-1]}. Name it: "

@@ -69,7 +69,8 @@ class Reader(ABC, Generic[E]):
         if split not in ("train", "dev"):
             return list(self.rows(split))
         if self.heldout:
-            return self.split_train()[split == "dev"]
+            train, dev = self.split_train()
+            return train if split == "train" else dev
         return self.trainable(self.labelled(split)) if split == "train" else self.labelled(split)
 
     def train_and_dev(self) -> tuple[list[E], list[E]]:
