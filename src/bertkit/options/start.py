@@ -18,7 +18,7 @@ class QuickstartOptions(ModelJobOptions):
     output: AnyPath = "quickstart"
     """Folder for everything that is made."""
     minutes: Minutes = 10
-    """How long it may take; with more minutes, a larger model is trained for longer."""
+    """How long it may take; with more minutes, BERT-mini is pre-trained for longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
