@@ -18,6 +18,9 @@ class Optimizer:
     warmup: int = 99
     clip: float | None = None
 
+    def needs(self) -> dict[str, str]:
+        return {} if self.clip else {"warmup": "optimizer.clip"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
@@ -272,3 +275,11 @@ def test_what_belongs_to_the_class_is_no_setting() -> None:
         config.apply(Named(), config.parse_settings(["kind=x"]))
     with pytest.raises(BertkitError, match=r"unknown key kind\."):
         config.from_json(Named, {"kind": "x"}, source="run.json")
+
+
+def test_a_setting_that_others_switch_off_is_refused() -> None:
+    settings = [config.Setting(path, value, "--set") for path, value in (("optimizer.warmup", 3), ("keep", True))]
+    job = config.apply(Job(data=Path("d")), settings)
+    with pytest.raises(BertkitError, match=r"^--set: optimizer\.warmup has no effect without optimizer\.clip"):
+        config.refuse_without_effect(job, settings)
+    config.refuse_without_effect(config.apply(job, [config.Setting("optimizer.clip", 1.0, "--set")]), settings)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.tiny_bert import make_encoder, make_tokenizer
 
+import bertkit.objectives
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.named_objectives import build_objectives, find_objective, list_objectives
 
@@ -20,6 +23,14 @@ def test_heads_are_named_after_their_labels() -> None:
     assert [(name, type(head)) for name, head in heads.items()] == [
         (find_objective(name).label, find_objective(name)) for name in ("nsp", "mlm")
     ]
+
+
+def test_a_file_that_is_no_objective_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    classes = "".join(f"class {name}(MaskedLanguageModel):\n    pass\n\n\n" for name in ("One", "Two"))
+    (tmp_path / "two.py").write_text(f"from bertkit.objectives.mlm import MaskedLanguageModel\n\n\n{classes}")
+    monkeypatch.setattr(bertkit.objectives, "__path__", [*bertkit.objectives.__path__, str(tmp_path)])
+    with pytest.raises(BertkitError, match="defines One and Two; it must define one class"):
+        find_objective("two")
 
 
 def test_an_unknown_name_is_an_error_with_the_nearest() -> None:

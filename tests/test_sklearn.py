@@ -189,6 +189,22 @@ def test_the_temporary_folder_goes_with_the_estimator(workspace: Path) -> None:
     assert not folder.exists()
 
 
+def test_a_fit_that_fails_leaves_the_model_before_it(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    estimator = BertClassifier(workspace / "run", epochs=1, max_length=13)
+    texts = ["river stone", "garden"] * 5
+    estimator.fit(texts, ["neg", "pos"] * 5)
+    before = estimator.predict_proba(["garden"])
+
+    def stop(*arguments: object, **named: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bertkit.sklearn.finetune", stop)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.fit(texts, ["1 star", "5 stars", "3 stars", "1 star", "5 stars"] * 2)
+    assert estimator.classes_.tolist() == ["neg", "pos"]
+    assert (estimator.predict_proba(["garden"]) == before).all()
+
+
 _FORK = """
 import os, sys
 from bertkit.sklearn import BertClassifier

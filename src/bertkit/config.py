@@ -8,7 +8,6 @@ run can record why it has its values. An unknown key is an error with the neares
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import math
 import re
@@ -18,12 +17,13 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Number
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from bertkit.errors import BertkitError, data_error, usage_error
+from bertkit.errors import BertkitError, data_error, find_nearest, usage_error
 from bertkit.ranges import find_range, list_problems
 from bertkit.scores import UNDEFINED, UNDEFINED_IS_NULL
 from bertkit.storage.json_text import parse_json
@@ -143,6 +143,16 @@ def apply(record: Record, settings: Sequence[Setting]) -> Record:
     All fields of a record change at once, so that its validation sees final values only.
     """
     return typing.cast(Record, _apply(record, [(setting.path.split("."), setting) for setting in settings], record))
+
+
+def refuse_without_effect(record: object, settings: Iterable[Setting]) -> None:
+    """Raise a usage error for a setting that the others in ``record`` switch off, as ``needs`` of its record says."""
+    for setting in settings:
+        folder, _, name = setting.path.rpartition(".")
+        owner = attrgetter(folder)(record) if folder else record
+        needs: Mapping[str, str] = owner.needs() if hasattr(owner, "needs") else {}
+        if needed := needs.get(name):
+            raise usage_error(f"{setting.origin}: {setting.path} has no effect without {needed}.")
 
 
 def origins(record: object, settings: Iterable[Setting]) -> dict[str, str]:
@@ -336,7 +346,7 @@ def _nearest(path: str, known: Sequence[str]) -> str:
     if (same := SYNONYMS.get(name)) in elsewhere.values():
         return f" Did you mean {next(each for each, last in (in_folder | elsewhere).items() if last == same)}?"
     for candidates in (in_folder, elsewhere):
-        for near in difflib.get_close_matches(name, candidates.values(), n=1):
+        if near := find_nearest(name, candidates.values()):
             return f" Did you mean {next(each for each, last in candidates.items() if last == near)}?"
     return ""
 

@@ -59,9 +59,16 @@ def list_names(names: Sequence[str], most: int = _SHOWN_NAMES) -> str:
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``' Did you mean "label"?'`` if a known word is spelled like ``word``, in any case of letters, else the empty
-    string."""
+def did_you_mean(word: str, known: Iterable[str], *, quoted: bool = True) -> str:
+    """``' Did you mean "label"?'`` if a known word is spelled like ``word``, else the empty string."""
+    near = find_nearest(word, known)
+    if near is None:
+        return ""
+    return f' Did you mean "{near}"?' if quoted else f" Did you mean {near}?"
+
+
+def find_nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that is spelled like ``word``, in any case of letters; None without one."""
     spellings = {each.casefold(): each for each in reversed(list(known))}
     near = difflib.get_close_matches(word.casefold(), list(reversed(spellings)), n=1)
-    return f' Did you mean "{spellings[near[0]]}"?' if near else ""
+    return spellings[near[0]] if near else None

@@ -24,9 +24,9 @@ def find_objective(name: str) -> type[PretrainingObjective]:
     try:
         return find_class("objectives", name, PretrainingObjective)
     except BertkitError as error:
-        if "." in name:
-            raise
         known = list_objectives()
+        if "." in name or name in list_modules("objectives"):
+            raise
         raise usage_error(
             f'no pre-training objective named "{name}".{did_you_mean(name, known)} There are: {", ".join(known)}.'
         ) from error

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from bertkit.errors import usage_error
 
@@ -85,7 +85,7 @@ FiniteFloat = Annotated[float, Range(-LARGEST_MAGNITUDE, LARGEST_MAGNITUDE)]
 
 
 def check_ranges(record: Any) -> None:
-    """Raise a usage error for the first field of the record that is outside its range."""
+    """Raise a usage error for the first field of the record that is outside its range, or none of its choices."""
     kind: Any = type(record)
     for name, hint in _ranged_fields(kind).items():
         for problem in list_problems(name, getattr(record, name), hint):
@@ -93,13 +93,16 @@ def check_ranges(record: Any) -> None:
 
 
 def list_problems(name: str, value: object, hint: object) -> Iterator[str]:
-    """What is wrong with each number in ``value`` that is outside the range in its type ``hint``."""
+    """What is wrong with each number in ``value`` that is outside the range in its type ``hint``, or with a value that
+    is none of its choices."""
     arguments, origin = typing.get_args(hint), typing.get_origin(hint)
     if origin is Annotated:
         kind, *notes = arguments
         for range in notes:
             if isinstance(range, Range):
                 yield from _compare(name, value, kind, range)
+    elif origin is Literal and value not in arguments:
+        yield f"{name} is {value}; it must be {' or '.join(map(str, arguments))}."
     elif origin in (typing.Union, types.UnionType):
         for each in arguments if value is not None else ():
             yield from list_problems(name, value, each)
@@ -134,4 +137,8 @@ def _compare(name: str, value: object, kind: object, range: Range) -> Iterator[s
 @cache
 def _ranged_fields(record: type[Any]) -> dict[str, object]:
     hints = typing.get_type_hints(record, include_extras=True)
-    return {name: hint for name, hint in hints.items() if find_range(hint) is not None}
+    return {name: hint for name, hint in hints.items() if _is_limited(hint)}
+
+
+def _is_limited(hint: object) -> bool:
+    return find_range(hint) is not None or typing.get_origin(hint) is Literal

@@ -67,13 +67,13 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         texts, classes = _check_texts(X), _check_classes(y)
         if len(texts) != len(classes):
             raise usage_error(f"X has {len(texts):,} texts and y {len(classes):,} classes.")
-        self.classes_, indices = _number_classes(classes)
-        if len(self.classes_) < 2:
-            raise usage_error(f"y must have at least two different classes; it has {len(self.classes_)}.")
+        distinct, indices = _number_classes(classes)
+        if len(distinct) < 2:
+            raise usage_error(f"y must have at least two different classes; it has {len(distinct)}.")
         for name, value in (("seed", self.seed), ("max_length", self.max_length)):
             if not isinstance(value, int | np.integer):
                 raise usage_error(f"{name} is {value!r}; it must be a whole number.")
-        names, positions = _name_classes(self.classes_), ModelFolder.open(self.model).positions
+        names, positions = _name_classes(distinct), ModelFolder.open(self.model).positions
         former, folder = getattr(self, "_own_folder", None), self._make_folder()
         table = _write_table(folder / "train.jsonl", texts, [names[index] for index in indices])
         finetune(
@@ -90,15 +90,16 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             lr=self.lr,
             batch_size=self.batch_size,
             first_seed=int(self.seed),
-            class_weights=_name_weights(self.class_weight, self.classes_.tolist(), names),
+            class_weights=_name_weights(self.class_weight, distinct.tolist(), names),
             no_baseline=True,
             progress="quiet",
             set=[f"task.max_length={min(self.max_length, positions or self.max_length)}"],
         )
         if former is not None:
             shutil.rmtree(former, ignore_errors=True)
+        # All at once and last: a fit that fails leaves the model of the one before it whole.
         self._own_folder, self.folder_ = folder, str(folder / "run" / "model")
-        self.names_ = names
+        self.classes_, self.names_ = distinct, names
         return self
 
     def predict(self, X: Iterable[Text] | NDArray[Any]) -> NDArray[Any]:  # noqa: N803

@@ -207,3 +207,22 @@ def test_every_architecture_continues(
     assert not isinstance(first, PretrainPlan)
     assert not isinstance(more, PretrainPlan)
     assert more.before == pytest.approx(first.heldout)
+
+
+@pytest.mark.parametrize(
+    ("setting", "needed"),
+    [
+        ("optimizer.muon_lr=0.9", "optimizer.kind=muon"),
+        ("optimizer.initial_accumulator=2", "optimizer.kind=adagrad"),
+        ("long_share=0.5", "long_seq_length"),
+        ("head_lr=0.9", "head_share"),
+        ("averaging.share=0.9", "averaging.kind=tail"),
+        ("averaging.decay=0.9", "averaging.kind=ema"),
+        ("schedule.decay_share=0.9", "schedule.decay=late"),
+    ],
+)
+def test_a_setting_that_others_switch_off_is_refused(
+    workspace: Path, tmp_path: Path, setting: str, needed: str
+) -> None:
+    with pytest.raises(BertkitError, match=f"has no effect without {needed}"):
+        bertkit.pretrain(workspace / "data", output=tmp_path / "run", size="1/12/2", steps=1, set=[setting])

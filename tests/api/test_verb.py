@@ -129,12 +129,19 @@ def test_a_value_of_another_type_is_refused(
         getattr(bertkit, name)(*arguments, **named)
 
 
+def test_a_set_is_no_list() -> None:
+    with pytest.raises(BertkitError, match="files is a set, which has no order, and must be a list"):
+        bertkit.corpus_check({"a.txt"})  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "named"),
     [
         ("corpus_check", ("a.jsonl",), {}),
         ("prepare", ("a.txt",), {"tokenizer": "tok", "output": "data"}),
         ("pretrain", ("data",), {"set": "lr=3"}),
+        ("pretrain", ("data",), {"mix": "books=0.25"}),
+        ("serve", (["run"],), {"cors_origin": "https://example.org"}),
         ("tune", ("a.csv",), {"model": "m", "output": "o", "grid": "lr=1,2"}),
         ("predict", ("run", "a.csv"), {"output": "o", "ensemble": "other"}),
     ],

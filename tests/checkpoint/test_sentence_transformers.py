@@ -118,6 +118,13 @@ def test_a_default_prompt_that_is_no_name_is_ignored(tmp_path: Path) -> None:
     assert read_embedding(tmp_path) == SentenceEmbedding(max_length=41)
 
 
+def test_a_pooling_without_the_prompt_is_written_again(tmp_path: Path) -> None:
+    write_embedding(tmp_path, SentenceEmbedding(include_prompt=False), hidden_size=14, positions=41)
+    found = read_embedding(tmp_path)
+    assert found is not None
+    assert not found.include_prompt
+
+
 def test_the_verbose_form_is_written(tmp_path: Path) -> None:
     """The keys that text-embeddings-inference 1.9.3 requires; its parser refuses the compact form."""
     write_embedding(tmp_path, SentenceEmbedding(pool="cls", normalize=True), hidden_size=14, positions=41)

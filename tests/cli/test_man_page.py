@@ -35,4 +35,5 @@ def test_the_page_is_set_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert "--progress auto|plain|json|quiet" in done.stdout
+    assert "Show nothing on stderr but errors." in done.stdout
     assert "\n       BERTKIT_DATA\n" in done.stdout

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.data.output_folder import JOB, emptied_by_errors, lock_output, start_job
-from bertkit.data.shards import MANIFEST, TOKENIZER
+from bertkit.data.output_folder import emptied_by_errors, lock_output, start_job
+from bertkit.data.shards import JOB, MANIFEST, TOKENIZER
 from bertkit.errors import BertkitError
 from bertkit.storage.atomic import TEMPORARY_PREFIX
 from bertkit.storage.checksums import read_record

@@ -48,6 +48,11 @@ def test_a_line_that_does_not_fit_is_cut_at_a_space_or_between_characters() -> N
     assert "".join(part.decode() for part in parts) == "한글é" * 20
 
 
+def test_white_space_after_a_few_characters_is_no_reason_to_cut_inside_one() -> None:
+    text = "日本語" + " " * 90 + "x\n"
+    assert "".join(part.decode() for part in cut(text.encode(), "blank-line", 30)) == text
+
+
 @pytest.mark.parametrize(
     "line", ["word word wo  ", "word word wo\u3000\u3000", "한글한글한글", "wordwordword", "wordwordwordw\r"]
 )

@@ -18,9 +18,8 @@ import pytest
 from bertkit.batch import id_of
 from bertkit.data import shard_writer, sources, work_units
 from bertkit.data.cleaning import Cleaning
-from bertkit.data.output_folder import JOB
 from bertkit.data.prepare import prepare
-from bertkit.data.shards import MANIFEST, Corpus, DroppedRecord, Manifest, Shard, Split
+from bertkit.data.shards import JOB, MANIFEST, Corpus, DroppedRecord, Manifest, Shard, Split
 from bertkit.data.sources import ReadOptions, read_chunks
 from bertkit.errors import BertkitError
 from bertkit.storage.checksums import sha256_of
@@ -385,6 +384,9 @@ def test_bad_options_are_an_error(
 def test_naming_a_file_twice_is_an_error(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
     with pytest.raises(BertkitError, match=r"a\.jsonl is named 2 times"):
         prepare([files[0], *files], tokenizer=tokenizer, output=tmp_path / "data")
+    (tmp_path / "other").mkdir()
+    with pytest.raises(BertkitError, match=r"a\.jsonl is named 2 times"):
+        prepare([tmp_path / "other" / ".." / files[0].name, *files], tokenizer=tokenizer, output=tmp_path / "data")
 
 
 def test_real_text(tmp_path: Path, data_folder: Path) -> None:

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file
 
 from bertkit.data.shards import (
     FORMAT,
+    JOB,
     MANIFEST,
     TOKENIZER,
     Corpus,
@@ -145,6 +146,7 @@ def test_a_path_in_the_manifest_is_not_followed(data: Path) -> None:
 
 def test_the_error_for_an_unfinished_folder_names_the_command(data: Path) -> None:
     (data / MANIFEST).unlink()
+    (data / JOB).touch()
     with pytest.raises(BertkitError, match=r"unfinished\. Repeat its bertkit prepare command"):
         Corpus.open(data)
     with pytest.raises(BertkitError, match="Make it with: bertkit prepare"):
@@ -207,8 +209,16 @@ def test_a_header_longer_than_its_shard_is_not_read_into_memory(data: Path, plac
 
 def test_a_folder_of_texts_is_not_a_prepared_corpus(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a\n")
-    with pytest.raises(BertkitError, match=r"has texts, not token ids\. .*bertkit prepare .*/\*\.txt --tokenizer TOK"):
+    with pytest.raises(BertkitError, match=r"has texts, not token ids\. .*bertkit prepare /.* --tokenizer TOK"):
         read_manifest(tmp_path)
+
+
+def test_any_other_folder_is_not_called_an_unfinished_corpus(tmp_path: Path) -> None:
+    for name, message in (("", "so it is no prepared corpus"), ("a.md", "has texts, not token ids")):
+        if name:
+            (tmp_path / name).write_text("a\n")
+        with pytest.raises(BertkitError, match=message):
+            read_manifest(tmp_path)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("run.json", "a run"), ("tokenizer.json", "a tokenizer or a model")])

@@ -258,7 +258,7 @@ class TestFields:
             ("[1, 2]", "line 3 is neither an object with a text field nor a text"),
             ("[" * 99_999, "line 3 is not JSON that can be read"),
             ("9" * 5000, "line 3 is not JSON that can be read"),
-            ('{"text": "\\ud83d!"}', r"line 3: \\ud83d is half a character"),
+            ('{"text": "\\ud83d!"}', r"line 3: \\ud83d is an unpaired surrogate"),
         ],
         ids=["misspelt", "number", "torn", "list", "nested", "huge number", "surrogate"],
     )

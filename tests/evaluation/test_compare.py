@@ -42,6 +42,13 @@ def test_a_large_difference_is_significant() -> None:
     assert re.match(pattern, first_is_better.sentence())
 
 
+@pytest.mark.parametrize(("differing", "least"), [(1, 1.0), (3, 0.25), (5, 0.0625)])
+def test_few_different_answers_are_never_more_than_chance(differing: int, least: float) -> None:
+    found = compare_classes(0, differing, 0)
+    assert found.scores["accuracy"].p == least
+    assert found.sentence().startswith("No difference larger than chance")
+
+
 def test_a_small_difference_is_not_significant() -> None:
     found = compare_classes(6, 7, 99)
     assert found.scores["accuracy"].p > 0.05
@@ -59,7 +66,9 @@ def test_a_difference_from_an_undefined_score_is_undefined() -> None:
     constant = [Prediction(2.5)] * 7
     answers = [Prediction(float(place % 3)) for place in range(7)]
     found = compare_predictions(MARKS, "dev", examples, constant, answers, NAMES)
-    assert found.sentence().startswith("No comparison of runs/a and runs/b: pearson is undefined and 0.")
+    assert found.sentence().startswith(
+        "runs/a and runs/b cannot be compared: pearson is undefined for runs/a: all predictions"
+    )
     assert to_json(found)["scores"]["pearson"]["p"] is None
 
 

@@ -16,8 +16,7 @@ from tests.workspace import build_workspace
 
 from bertkit.checkpoint import training_state
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.data.output_folder import JOB
-from bertkit.data.shards import Corpus
+from bertkit.data.shards import JOB, Corpus
 from bertkit.errors import BertkitError
 from bertkit.finetuning.results import read_finished_run, read_seeds
 from bertkit.inference.pipeline import load

@@ -446,7 +446,7 @@ def test_labels_with_half_a_character_are_one_line(tmp_path: Path, model: Path, 
     rows = [{"text": f"stone {row}", "label": ("bad\ud800", "good")[row % 2]} for row in range(60)]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     line = refuse("finetune", tmp_path / "t.jsonl", "--model", model, "-o", tmp_path / "run", "--quiet")
-    assert "half a character" in line
+    assert "an unpaired surrogate" in line
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="reading its beginning is an input/output error")

@@ -19,7 +19,7 @@ BASELINES = [MAJORITY, WORDS]
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_a_fine_tuning_is_compared_with_trivial_methods(
+def test_a_fine_tuning_is_compared_with_baselines(
     model: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = bertkit.finetune(table, model=model, output=tmp_path / "run", epochs=1, progress="plain")

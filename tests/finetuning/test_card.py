@@ -51,7 +51,7 @@ def test_training_from_scratch_is_stated(table: Path, model: Path, tmp_path: Pat
     assert "tiny, with new weights, fine-tuned for" in read_card(tmp_path / "run")
 
 
-def test_the_trivial_alternatives_and_the_verdict_are_stated(table: Path, model: Path, tmp_path: Path) -> None:
+def test_the_baselines_and_the_verdict_are_stated(table: Path, model: Path, tmp_path: Path) -> None:
     result = bertkit.finetune(table, model=model, output=tmp_path / "run", **QUICK)
     card = read_card(tmp_path / "run")
     for each in result.baselines:

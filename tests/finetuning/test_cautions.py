@@ -112,6 +112,8 @@ def test_a_score_of_zero_says_that_nothing_is_right() -> None:
     assert cautions(GOLD, (), 0.0, metric="f1")[0].startswith("f1 is 0: nothing that the model finds in dev is right")
     nothing = [("O", "O"), ("O",)] * 100
     assert cautions(nothing, (), 0.0, metric="f1")[0].startswith("f1 is 0: no dev example has anything to find")
+    only_first = cautions(["good"] * 200, ["good"] * 200, 0.0, metric="f1")
+    assert any(each.startswith("f1 is 0: no dev example has anything to find") for each in only_first)
     assert cautions(GOLD, (), 0.01) == cautions(GOLD, (), UNDEFINED) == []
     assert cautions(GOLD, (), 0.0, metric="matthews") == [], "a correlation of 0 has a sentence with its answers"
 

@@ -50,6 +50,12 @@ def test_a_task_that_nobody_finished_has_no_label() -> None:
     assert not is_labelled_task({"data": "text", "annotations": []})
 
 
+def test_a_field_of_the_data_keeps_its_value_where_nobody_answered() -> None:
+    marked = task(1, "Ann ran", [mark("Ann ran", "Ann", "PER")], label="gold")
+    assert flatten_task(marked) == {"id": 1, "text": "Ann ran", "label": "gold", "entities": [[0, 3, "PER"]]}
+    assert flatten_task(task(1, "Ann ran", [choose("old")], label="gold"))["label"] == "old"
+
+
 def test_several_questions_have_a_column_each() -> None:
     topic = {**choose("news", "sport"), "from_name": "area"}
     tasks = [task(1, "a mill", [choose("old"), topic]), task(2, "a lake", [choose("new")]), task(3, "a hill")]

@@ -27,12 +27,12 @@ def test_a_data_frame_has_the_cells_of_its_columns(tmp_path: Path) -> None:
     assert [float(row[3] or "nan") for row in cells(path)] == pytest.approx([1 / 3, 1e-12, np.nan], nan_ok=True)
 
 
-def test_whole_numbers_stay_whole_where_some_are_missing(tmp_path: Path) -> None:
+def test_whole_numbers_are_whole_whether_some_are_missing_or_not(tmp_path: Path) -> None:
     table = frame(text=TEXTS, label=[1.0, np.nan, 0.0], score=[1.5, np.nan, 2.0], dose=[1.0, 2.0, 3.0])
     assert [row[1:] for row in cells(write_memory_table(table, tmp_path, "task"))] == [
-        ("1", "1.5", "1.0"),
-        ("", "", "2.0"),
-        ("0", "2.0", "3.0"),
+        ("1", "1.5", "1"),
+        ("", "", "2"),
+        ("0", "2.0", "3"),
     ]
 
 
@@ -120,6 +120,9 @@ def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
     table = frame(a=["x"], b=["y"]).rename(columns={"b": "a"})
     with pytest.raises(BertkitError, match=r'the DataFrame has more than one column "a"') as raised:
         write_memory_table(table, tmp_path, "task")
+    for names in ([0, 0], [1, "1"]):
+        with pytest.raises(BertkitError, match=f'more than one column "{names[0]}"'):
+            write_memory_table(frame(a=["x"], b=["y"]).set_axis(names, axis=1), tmp_path, "task")
     assert raised.value.exit_code == WRONG_USAGE
 
 

@@ -36,6 +36,7 @@ def test_lists_and_other_iterables_of_texts_are_texts() -> None:
     [
         ("hello", "texts is one text, and must be a list"),
         (b"hello", "texts is bytes; decode it to a text first"),
+        ({"a"}, "texts is a set, which has no order: give a list, such as sorted"),
         (Frame(), "a table with the columns review, label"),
         (Dataset(), "a table with the columns review: give"),
         ({"review": ["a"]}, "a table with the columns review: give"),

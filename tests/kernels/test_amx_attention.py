@@ -52,8 +52,8 @@ def test_attention_and_its_gradients(
     shares = scores.softmax(dim=-1).view(maps, queries, keys)
     scale = 1.0 if mask is None else mask.scale
     kept = 1.0 if mask is None else find_kept(shares.shape, mask)
-    mixed = (shares * kept * scale) @ value
-    assert distance(attended.mixed, mixed.detach()) < 0.006
+    context = (shares * kept * scale) @ value
+    assert distance(attended.context, context.detach()) < 0.006
     assert distance(attended.probabilities, shares.detach()) < 0.004
     assert torch.equal(attended.dropped, (attended.probabilities * kept).bfloat16())
     if allowed is not None:  # exactly 0, and not e^-100
@@ -61,7 +61,7 @@ def test_attention_and_its_gradients(
         assert not attended.probabilities[hidden].any()
 
     upstream = torch.randn(maps, queries, size).bfloat16()
-    mixed.backward(upstream.float())
+    context.backward(upstream.float())
     gradients = tuple(torch.empty_like(each) for each in (own, others, values))
     amx_attention.attend_backward(
         upstream, own, others, values, attended.probabilities, attended.dropped, scale, gradients
@@ -97,7 +97,7 @@ def test_what_is_beyond_the_last_token_of_a_row_is_left_out(
         gradients = tuple(torch.full_like(each, float("nan")) for each in (query, key, value))
         parts = attended.probabilities, attended.dropped
         amx_attention.attend_backward(upstream, query, key, value, *parts, scale, gradients, lengths)
-        return [attended.mixed, *gradients]
+        return [attended.context, *gradients]
 
     whole = compute(amx_attention.ALL_TOKENS)
     found = compute(RowLengths(torch.tensor(query_lengths), torch.tensor(key_lengths)))
@@ -127,22 +127,22 @@ def test_a_query_that_may_attend_to_nothing_gives_nan_and_no_other_does() -> Non
     allowed = torch.ones(1, 3, 5, dtype=torch.bool)
     allowed[0, 1] = False
     key = torch.randn(1, 5, 16).bfloat16()
-    mixed = amx_attention.attend(query, key, key, allowed, None).mixed
-    assert mixed[0, 1].isnan().all()
-    assert mixed[0, [0, 2]].isfinite().all()
+    context = amx_attention.attend(query, key, key, allowed, None).context
+    assert context[0, 1].isnan().all()
+    assert context[0, [0, 2]].isfinite().all()
 
 
 @needs_amx
 def test_large_scores_and_nan() -> None:
     query, key = 300 * torch.randn(1, 40, 32).bfloat16(), torch.randn(1, 40, 32).bfloat16()
     attended = amx_attention.attend(query, key, key, None, None)
-    assert attended.mixed.isfinite().all()
+    assert attended.context.isfinite().all()
     expected = (query.float() @ key.float().transpose(1, 2) * 32**-0.5).softmax(-1)
     assert distance(attended.probabilities, expected) < 0.006
     query[0, 7, 3] = float("nan")
-    mixed = amx_attention.attend(query, key, key, None, None).mixed
-    assert mixed[0, 7].isnan().all()
-    assert mixed[0, 8].isfinite().all()
+    context = amx_attention.attend(query, key, key, None, None).context
+    assert context[0, 7].isnan().all()
+    assert context[0, 8].isfinite().all()
 
 
 @needs_amx

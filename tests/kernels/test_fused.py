@@ -119,7 +119,7 @@ def test_without_a_compiler_there_is_no_library(command: str, tmp_path: Path, mo
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(fused, "_COMPILER", command)
     assert not fused.is_compiled()
-    assert "no C compiler" in fused.explain()
+    assert "no working C compiler" in fused.explain()
 
 
 @needs_compiler

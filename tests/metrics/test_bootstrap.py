@@ -99,12 +99,20 @@ def test_undefined_resamples_are_left_out_of_interval_and_p() -> None:
 def test_a_perfect_score_has_the_interval_of_its_size(size: int) -> None:
     drawn = bootstrap(resample_classes(["a"] * size, ["a"] * size, ["accuracy"]), size)
     expected = stats.binomtest(size, size).proportion_ci(method="wilson")
-    assert score_interval(drawn[:, 0], size) == pytest.approx((expected.low, 1.0), abs=1e-6)
+    assert score_interval("accuracy", drawn[:, 0], size) == pytest.approx((expected.low, 1.0), abs=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 12, 5000])
+def test_a_score_of_zero_has_the_interval_of_its_size(size: int) -> None:
+    drawn = bootstrap(resample_classes(["a"] * size, ["b"] * size, ["accuracy"]), size)
+    expected = stats.binomtest(0, size).proportion_ci(method="wilson")
+    assert score_interval("accuracy", drawn[:, 0], size) == pytest.approx((0.0, expected.high), abs=1e-6)
+    assert score_interval("matthews", drawn[:, 0], size) == (0.0, 0.0)
 
 
 def test_other_scores_have_the_interval_of_their_resamples() -> None:
     drawn = bootstrap(resample_classes(["a"] * 9 + ["b"], ["a"] * 10, ["accuracy"]), 10)[:, 0]
-    assert score_interval(drawn, 10) == percentile_interval(drawn)
+    assert score_interval("accuracy", drawn, 10) == percentile_interval(drawn)
 
 
 def test_interval_is_that_of_scipy() -> None:

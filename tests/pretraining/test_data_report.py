@@ -25,4 +25,3 @@ def test_rows_without_pairs_are_full_and_15_percent_is_masked(tmp_path: Path) ->
     assert report.masked_share == pytest.approx(0.15, abs=0.02)
     assert (report.random_next_share, report.duplicate_rows, report.unknown_tokens) == (None, 0, 0)
     assert "next sentences      none" in report.lines()
-    assert report.record()["row_fill"] == report.row_fill

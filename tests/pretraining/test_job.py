@@ -107,6 +107,8 @@ def test_a_corpus_without_heldout_text_is_named(mixed: PretrainRun, tmp_path: Pa
     assert isinstance(heldout, PretrainingSource)
     assert [round(each.share, 1) for each in heldout.mixture] == [0.7, 0.3]
     assert build_job(mixed).notes == []
+    alone = build_job(replace(mixed, data=tmp_path / "more", mix={}))
+    assert "no held-out text: nothing is evaluated during or after the training" in alone.notes
 
 
 def test_a_comparison_within_micro_batches_is_said(run: PretrainRun) -> None:

@@ -87,6 +87,20 @@ def test_a_finished_run_is_recorded(run: PretrainRun) -> None:
     assert (run.output / "training.svg").stat().st_size > 0
 
 
+def test_there_are_no_more_snapshots_than_steps(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    needed: list[int] = []
+    monkeypatch.setattr("bertkit.pretraining.run.require_space", lambda folder, size: needed.append(size))
+    for number, snapshots in enumerate((3, 10**6)):
+        pretrain(replace(run, output=run.output / str(number), steps=3, snapshots=snapshots), Progress("quiet"))
+    assert needed[0] == needed[1]
+
+
+def test_a_run_is_resumed_where_it_is(run: PretrainRun) -> None:
+    pretrain(run, Progress("quiet"))
+    with pytest.raises(BertkitError, match="is continued where it is: leave out --set output"):
+        resume(run.output, Progress("quiet"), [Setting("output", "elsewhere", "--set")])
+
+
 def test_a_resume_needs_no_room_for_what_is_saved(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
     needed: list[int] = []
     monkeypatch.setattr("bertkit.pretraining.run.require_space", lambda folder, size: needed.append(size))

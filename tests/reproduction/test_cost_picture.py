@@ -84,7 +84,7 @@ def test_a_panel_is_a_score_of_a_task_in_all_tables() -> None:
     assert {system: list(found) for system, found in accuracy.ours.items()} == {"size-1": [4e13], BERT: [1e14]}
     assert accuracy.ours["size-1"][4e13].mean == 69.0
     assert accuracy.paper == {BERT: {2e19: 86.7}}
-    assert accuracy.trivial == {"Most frequent answer": 65.0}
+    assert accuracy.baselines == {"Most frequent answer": 65.0}
 
 
 def test_a_system_of_several_tables_is_one_with_its_first_name() -> None:
@@ -107,7 +107,7 @@ def test_the_last_of_the_papers_figures_counts() -> None:
     assert panel.paper == {BERT: {2e19: 92.9}}
 
 
-def test_ours_are_filled_the_papers_hollow_and_trivial_methods_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ours_are_filled_the_papers_hollow_and_baselines_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     figure = draw([SIZES], monkeypatch)
     panel, other = figure.axes
     assert (panel.get_title(loc="left"), other.get_title(loc="left")) == ("MRPC", "SST-2")

@@ -87,7 +87,7 @@ def test_a_picture_has_only_columns_and_rows_with_scores(tmp_path: Path, monkeyp
     assert {text.get_text() for text in figures[0].legends[0].get_texts()} == {"ours", "paper", "Lookup"}
 
 
-def test_trivial_methods_are_lines_and_points_of_curves_do_not_cover_each_other(
+def test_baselines_are_lines_and_points_of_curves_do_not_cover_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figures: list[Figure] = []

@@ -36,7 +36,7 @@ def test_energy_has_a_column_where_the_system_told_it() -> None:
     assert unknown.split("|")[-2].strip() == "–"
 
 
-def test_trivial_methods_have_neither_a_cost_nor_figures_of_the_paper() -> None:
-    assert ResultRow(name="Bag of words", cells=[Cell(ours=[50.0])]).is_trivial
-    assert not ResultRow(name="Human", cells=[Cell(paper=90.0)]).is_trivial
-    assert not ResultRow(name="BiDAF", cells=[Cell(ours=[50.0])], cost=Cost()).is_trivial
+def test_baselines_have_neither_a_cost_nor_figures_of_the_paper() -> None:
+    assert ResultRow(name="Bag of words", cells=[Cell(ours=[50.0])]).is_baseline
+    assert not ResultRow(name="Human", cells=[Cell(paper=90.0)]).is_baseline
+    assert not ResultRow(name="BiDAF", cells=[Cell(ours=[50.0])], cost=Cost()).is_baseline

@@ -173,7 +173,7 @@ def test_replaced_files_are_noted(data_folder: Path, tmp_path: Path) -> None:
     assert note.startswith("swag: codah-train.csv")
 
 
-def test_trivial_methods_have_rows_on_the_examples_of_all_systems(data_folder: Path, tmp_path: Path) -> None:
+def test_baselines_have_rows_on_the_examples_of_all_systems(data_folder: Path, tmp_path: Path) -> None:
     scale = config.apply(SMOKE, [config.Setting("limit", 13, "test"), config.Setting("dev_limit", 7, "test")])
     plan = ReproductionPlan([TABLE], data_folder, Corpora(scale=scale, files=(), output=tmp_path))
     (before,) = ResultsReader(plan, {}).read("command")

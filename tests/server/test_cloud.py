@@ -39,6 +39,12 @@ def test_instances_become_predictions(server: Server) -> None:
     assert [set(each[0]) >= {"label", "score"} for each in mixed] == [True, True]
 
 
+def test_an_error_names_the_instance(server: Server) -> None:
+    wrong = {"inputs": {"question": "who", "contex": "the mill"}, "model": "questions"}
+    right = {"inputs": {"question": "who", "context": "the mill"}, "model": "questions"}
+    assert post(server, "/predict", {"instances": [right, wrong]}).json()["field"] == "instances[1].inputs.contex"
+
+
 def test_the_keys_of_a_body_choose_the_protocol(server: Server) -> None:
     assert post(server, "/", {"input": "a river"}).json()["object"] == "list"
     assert post(server, "/", {"query": "a", "texts": ["b"], "model": "ranker"}).json()[0]["index"] == 0

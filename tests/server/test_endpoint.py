@@ -15,7 +15,7 @@ from tests.server.running import get, post, running, wait_until
 from bertkit.server.call import Call
 from bertkit.server.endpoint import ENCODER, encode
 from bertkit.server.limits import Limits
-from bertkit.server.models import Embeddings, ServedModel
+from bertkit.server.models import EmbedOperation, ServedModel
 from bertkit.server.run import Server
 from bertkit.server.service import Service
 
@@ -33,7 +33,7 @@ def test_a_bug_shows_nothing_of_itself(
         raise KeyError("/secret/path")
 
     with running(loaded[:1]) as server:
-        monkeypatch.setattr(Embeddings, "run", fail)
+        monkeypatch.setattr(EmbedOperation, "run", fail)
         reply = post(server, "/embed", {"inputs": "a"})
         assert (reply.status_code, reply.json()) == (500, {"error": "internal error", "error_type": "Internal"})
         assert "secret" not in str(reply.headers)
@@ -46,14 +46,14 @@ def test_requests_over_the_limit_are_told_to_come_back(
     loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_run = threading.Event()
-    original = Embeddings.run
+    original = EmbedOperation.run
 
     def wait(*arguments: object) -> object:
         assert may_run.wait(20)
         return original(*arguments)  # type: ignore[arg-type]
 
     with running(loaded[:1], Limits(requests=2)) as server:
-        monkeypatch.setattr(Embeddings, "run", wait)
+        monkeypatch.setattr(EmbedOperation, "run", wait)
         threads = [threading.Thread(target=post, args=(server, "/embed", {"inputs": "a"})) for _ in range(2)]
         for thread in threads:
             thread.start()
@@ -72,7 +72,7 @@ def test_a_request_has_a_deadline(loaded: list[ServedModel], monkeypatch: pytest
     may_run = threading.Event()
     with running(loaded[:1], Limits(seconds=0.2)) as server:
         with monkeypatch.context() as patch:
-            patch.setattr(Embeddings, "run", lambda *arguments: may_run.wait(20) and [])
+            patch.setattr(EmbedOperation, "run", lambda *arguments: may_run.wait(20) and [])
             reply = post(server, "/embed", {"inputs": "a"})
             assert (reply.status_code, reply.json()["error_type"]) == (504, "Timeout")
             may_run.set()
@@ -82,7 +82,7 @@ def test_a_request_has_a_deadline(loaded: list[ServedModel], monkeypatch: pytest
 def test_large_answers_that_nobody_reads_are_limited(loaded: list[ServedModel]) -> None:
     body = {"inputs": ["a"] * 4096}
     content = json.dumps(body).encode()
-    with running(loaded[:1], Limits(read_bytes=1_500_000)) as server:
+    with running(loaded[:1], Limits(held_bytes=1_500_000)) as server:
         server.listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         state = server.service.state
         with socket.socket() as reader:

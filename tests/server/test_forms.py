@@ -26,6 +26,7 @@ VALUES = {
 }
 FORMS_OF_MODELS = [
     ("reviews", "text-classification"),
+    ("reviews", "sentence-similarity"),
     ("inference", "pair"),
     ("inference", "zero-shot-classification"),
     ("topics", "text-classification"),
@@ -104,12 +105,22 @@ def test_no_text_becomes_markup(server: Server, text: str) -> None:
 
 
 def test_errors_are_beside_the_form(server: Server) -> None:
-    for text, message in (("  ", "cannot be empty"), ("river " * 60, "must have less than 34 tokens")):
-        reply = send(server, "reviews", "text-classification", text=text)
+    for model, form, text, message in (
+        ("reviews", "text-classification", "  ", "cannot be empty"),
+        ("words", "fill-mask", "river " * 60 + "[MASK]", "must have less than 42 tokens"),
+    ):
+        reply = send(server, model, form, text=text)
         error = HTMLParser(reply.text).css_first(".error")
         assert reply.status_code in (400, 422)
         assert error is not None
         assert message in error.text()
+
+
+def test_the_end_of_a_long_text_is_cut_off_and_the_page_says_so(server: Server) -> None:
+    for model, form in (("reviews", "text-classification"), ("ranker", "rerank")):
+        reply = send(server, model, form, text="river " * 60)
+        assert reply.status_code == 200
+        assert "The end of the text was cut off" in reply.text
 
 
 def test_the_page_compares_few_sentences(server: Server) -> None:
@@ -147,6 +158,20 @@ def test_the_commands_that_it_shows_give_an_answer(server: Server, model: str, f
         if shutil.which("curl") is None:
             pytest.skip("no curl on this machine: the answer came without it")
         assert subprocess.run([*words, "-s"], capture_output=True, text=True, check=True).stdout == reply.text
+
+
+@pytest.mark.parametrize(("model", "form"), FORMS_OF_MODELS)
+def test_the_python_that_it_shows_gives_an_answer(
+    server: Server, model: str, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("huggingface_hub", reason="install huggingface_hub")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    example = write_examples(server.address, model, form, fields(form))["Python"]
+    if "InferenceClient" in example:
+        *imports, call = example.splitlines()
+        names: dict[str, object] = {}
+        exec("\n".join(imports), names)
+        assert len(eval(call, names)) > 0
 
 
 def test_examples_have_a_place_for_the_key(loaded: list[ServedModel]) -> None:

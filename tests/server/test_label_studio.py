@@ -56,6 +56,12 @@ def test_data_without_the_text_are_an_error_that_names_them(server: Server) -> N
     assert reply.json()["field"] == "tasks[0].data.text"
 
 
+def test_a_text_that_is_too_long_is_no_request_with_truncation(server: Server) -> None:
+    body = {"tasks": [{"data": {"text": "river " * 60}}], "model": "reviews"}
+    hint = post(server, "/predict", body).json()["hint"]
+    assert hint == "Shorten the text, or start the server with --auto-truncate."
+
+
 def test_the_version_is_the_name_of_the_model(server: Server) -> None:
     assert post(server, "/setup", {"project": "1"}).json() == {"model_version": "reviews"}
 

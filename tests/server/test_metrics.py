@@ -43,7 +43,7 @@ def test_tokens_are_counted_by_model_and_padding_is_what_the_model_says(
     (model,) = models = [each for each in loaded if each.name == "reviews"]
     monkeypatch.setattr(model, "padding_tokens", 7)  # other files of tests ask this model too
     metrics = Metrics(models)
-    metrics.observe_batch(BatchReport(model="reviews", requests=2, inputs=3, tokens=10, seconds=0.5))
+    metrics.observe_batch(BatchReport(model="reviews", requests=2, tokens=10, seconds=0.5))
     assert values(metrics.render().decode())["bertkit_tokens_total", ("reviews",)] == 10
     padding = "bertkit_padding_tokens_total", ("reviews",)
     assert values(metrics.render().decode())[padding] == 7

@@ -33,7 +33,7 @@ def receiver(*parts: bytes, ends: bool = True, pause: float = 0) -> Receive:
 def read(limits: Limits, receive: Receive, **headers: str) -> bytes:
     bodies = Bodies(limits)
     try:
-        body = asyncio.run(bodies.read({**HEADERS, **headers}, receive, accepted=(JSON,)))
+        body = asyncio.run(bodies.read({**HEADERS, **headers}, receive, accepted=JSON))
     except BaseException:
         assert bodies.held == 0
         raise
@@ -59,7 +59,7 @@ def test_a_body_without_a_length_is_refused_when_it_is_too_large() -> None:
 
 def test_all_bodies_together_have_a_limit() -> None:
     with pytest.raises(ServerError) as caught:
-        read(Limits(body_bytes=99, read_bytes=7), receiver(b"12345", b"678"))
+        read(Limits(body_bytes=99, held_bytes=7), receiver(b"12345", b"678"))
     assert (caught.value.status, caught.value.retry_after) == (429, 1.0)
 
 

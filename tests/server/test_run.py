@@ -19,7 +19,7 @@ from tests.server.running import get, post, running, wait_until
 from bertkit.errors import BertkitError
 from bertkit.options.serving import ServeOptions
 from bertkit.server import run
-from bertkit.server.models import Embeddings, ServedModel
+from bertkit.server.models import EmbedOperation, ServedModel
 from bertkit.server.run import bind, is_loopback
 
 
@@ -73,7 +73,7 @@ def test_requests_that_do_not_finish_in_time_are_told_so(
 ) -> None:
     may_run, replies = threading.Event(), []
     with running(loaded[:1], grace=0.3) as server, monkeypatch.context() as patch:
-        patch.setattr(Embeddings, "run", lambda *arguments: may_run.wait(20) and [])
+        patch.setattr(EmbedOperation, "run", lambda *arguments: may_run.wait(20) and [])
         asking = threading.Thread(target=lambda: replies.append(post(server, "/embed", {"inputs": "a"})))
         asking.start()
         wait_until(lambda: server.service.state.running > 0)

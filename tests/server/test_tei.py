@@ -143,6 +143,25 @@ def test_a_prompt_of_the_model_is_put_before_the_text(
     assert "it has: query, document" in reply.headers["x-error-message"]
 
 
+def test_a_prompt_that_is_no_part_of_the_pooling_is_refused(
+    loaded: list[ServedModel], server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = loaded[0]
+    config = {"prompts": {"query": "old ", "document": ""}}
+    embedding = replace(model.pipeline.embedding, model_config=config, include_prompt=False)
+    monkeypatch.setitem(vars(model.pipeline), "embedding", embedding)
+    reply = post(server, "/embed", {"inputs": "mill", "prompt_name": "query"})
+    assert (reply.status_code, reply.json()["field"]) == (422, "prompt_name")
+    assert "leave the tokens of a prompt out" in reply.json()["error"]
+    assert post(server, "/embed", {"inputs": "mill", "prompt_name": "document"}).status_code == 200
+
+
+def test_a_pair_that_is_too_long_says_that_two_texts_were_read(server: Server) -> None:
+    reply = post(server, "/rerank", {"query": "river " * 40, "texts": ["a", "b"], "model": "ranker"})
+    assert reply.status_code == 422
+    assert reply.json()["hint"].startswith("Shorten one of the two texts, or ask for its end to be cut off")
+
+
 def test_every_token_has_a_state(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     states = post(server, "/embed_all", {"inputs": ["the river", "a"]}).json()
     assert [len(each) for each in states] == [4, 3]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from bertkit.errors import BertkitError
+from bertkit.inference.pipeline import load
 from bertkit.machine.precision import Precision
 from bertkit.speed.inference_systems import in_batches, own_systems, peer_systems
 
@@ -16,17 +18,36 @@ FORMATS: Sequence[Precision] = ("float32", "bfloat16")
 TEXTS = ["No", "it is a dull , endless mess", "A film to see twice."]
 
 
-def test_batches_are_padded_and_their_padding_is_not_averaged() -> None:
+def test_batches_are_padded_and_their_padding_is_not_averaged(minilm: Path) -> None:
     seen: list[tuple[int, ...]] = []
 
     def run(tokens: Any, mask: Any) -> Any:
         seen.append(tokens.shape)
         return np.where(mask, tokens, 10**6)[..., None].astype(float)
 
-    ids = {"a": [4.0], "b": [1, 2, 3], "c": [5, 6]}
-    embed = in_batches(run, lambda texts: [ids[text] for text in texts], "mean", 2)
-    assert embed(["a", "b", "c"]).tolist() == [[4.0], [2.0], [5.5]]
-    assert seen == [(2, 3), (1, 1)]
+    model = load(minilm)
+    tokenizer = model.tokenizer
+    inside = tokenizer.encode("a film to see").ids
+    embed = in_batches(run, model, 2)
+    means = embed(["a", "a film to see", "a film"])[:, 0].tolist()
+    rows = [[tokenizer.start_id, *inside[:length], tokenizer.end_id] for length in (1, 4, 2)]
+    assert means == pytest.approx([sum(row) / len(row) for row in rows])
+    assert seen == [(2, 6), (1, 3)]
+
+
+def test_peers_read_no_more_tokens_than_the_model_has_positions(minilm: Path, tmp_path: Path) -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def run(tokens: Any, mask: Any) -> Any:
+        seen.append(tokens.shape)
+        return np.zeros((*tokens.shape, 1))
+
+    folder = tmp_path / "model"
+    shutil.copytree(minilm, folder)
+    file = folder / "sentence_bert_config.json"
+    file.write_text(file.read_text().replace("256", "1000"))
+    in_batches(run, load(folder), 2)(["film " * 700])
+    assert seen == [(1, 512)]
 
 
 def test_vectors_of_peers_are_those_of_bertkit(minilm: Path, tmp_path: Path) -> None:

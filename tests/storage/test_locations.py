@@ -77,7 +77,7 @@ def test_other_errors_about_paths(here: Path) -> None:
         (require_data, "dota", "no data at dota. Make it with: bertkit prepare"),
         (require_data, "my x", "no data at my x. Make it with: bertkit prepare FILE... --tokenizer TOK -o 'my x'"),
         (require_data, "runs/dota", "no data at runs/dota. Did you mean runs/data?"),
-        (require_data, "reviews.csv", "reviews.csv is a file, and no prepared corpus. Prepare it: bertkit prepare rev"),
+        (require_data, "reviews.csv", "reviews.csv is a file, and no prepared corpus. Files of text are prepared with"),
         (require_data, "run.toml", "run.toml is a file of settings, and no prepared corpus. Give it with --config run"),
         (require_run, "runs/review", "no run at runs/review. Did you mean runs/reviews?"),
         (require_run, "runs/42", "no run at runs/42. There are: runs/a, runs/reviews."),

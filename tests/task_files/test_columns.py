@@ -124,15 +124,22 @@ def test_a_wrong_column_name_is_an_error_that_lists_the_columns(here: Path) -> N
     fails(message, WRONG_USAGE, path, label="lable")
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "2018-10-11T12:34:{0:02}.000Z",
-        "2018-10-11 12:34:{0:02}",
-        "https://example.org/a/long/address/{0}",
-        "3F2504E0-4F89-11D3-9A0C-0305E82C33{0:02}",
-    ],
-)
+_MACHINE_MADE = [
+    "2018-10-11T12:34:{0:02}.000Z",
+    "2018-10-11 12:34:{0:02}",
+    "https://example.org/a/long/address/{0}",
+    "3F2504E0-4F89-11D3-9A0C-0305E82C33{0:02}",
+]
+
+
+@pytest.mark.parametrize("value", _MACHINE_MADE)
+def test_dates_addresses_and_ids_are_no_label(here: Path, value: str) -> None:
+    rows = [(sentence(row), value.format(row % 4)) for row in range(40)]
+    path = write_csv(here / "queries.csv", rows, "text,created")
+    fails("has no column that looks like a label: the columns beside the text are created", WRONG_USAGE, path)
+
+
+@pytest.mark.parametrize("value", _MACHINE_MADE)
 def test_dates_addresses_and_ids_are_no_text_beside_one(here: Path, value: str) -> None:
     rows = [(value.format(row), f"mill {row}", "ab"[row % 2]) for row in range(40)]
     path = write_csv(here / "queries.csv", rows, "where,query,label")

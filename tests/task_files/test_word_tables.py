@@ -84,6 +84,12 @@ def test_sentences_of_other_documents_may_have_the_same_number(here: Path) -> No
     assert [each.words for each in found] == [("word0",), ("word1",), ("word2",)]
 
 
+def test_the_first_row_may_name_the_document_too(here: Path) -> None:
+    rows = "d1,s1,Peter,B-X\n,,came,O\n,s2,Ada,B-X\nd2,s1,left,O\n"
+    found = list(read_sentences(_write(here / "t.csv", f"doc,sentence_id,word,tag\n{rows}")))
+    assert [each.words for each in found] == [("Peter", "came"), ("Ada",), ("left",)]
+
+
 def test_empty_rows_and_a_wrong_tag_do_not_hide_the_table(here: Path) -> None:
     rows = "1,Ada,B-PER\n1,came,O\n,,\n2,Old,B-LOC\n2,York,person\n"
     path = _write(here / "t.csv", f"sentence_id,word,tag\n{rows}")

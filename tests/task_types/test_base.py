@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bertkit.errors import WRONG_USAGE, BertkitError
+from bertkit.ranges import check_ranges
 from bertkit.task_types import (
     FileTask,
     MultiLabelTask,
     MultipleChoiceTask,
     QuestionAnsweringTask,
     RegressionTask,
+    SimilarityTask,
     TaggingTask,
     TextClassificationTask,
     same_answers,
     type_name,
 )
-from bertkit.task_types.base import check_pooling
 from bertkit.task_types.class_weights import Weightable
 from bertkit.task_types.records import TASK_TYPES
 from bertkit.tasks.glue import sst2
@@ -93,8 +96,20 @@ def test_only_classes_can_be_weighted() -> None:
     assert isinstance(sst2, Weightable)
 
 
-def test_an_unknown_pooling_is_refused() -> None:
-    for known in ("cls", "mean", "max"):
-        check_pooling(known)
-    with pytest.raises(BertkitError, match="pooling is sum; it must be cls, mean or max"):
-        check_pooling("sum")
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (SimilarityTask, {"pooling": "sum"}, "pooling is sum; it must be cls or mean or max"),
+        (SimilarityTask, {"training": "pair"}, "training is pair; it must be scores or pairs"),
+        (MultipleChoiceTask, {"spelling": "nubmer"}, "spelling is nubmer; it must be number or number from 1 or"),
+        (QuestionAnsweringTask, {"rules": "V2"}, "rules is V2; it must be v1 or v2 or korquad"),
+    ],
+)
+def test_a_setting_that_is_none_of_the_choices_is_refused(
+    kind: Callable[..., FileTask], settings: dict[str, Any], message: str
+) -> None:
+    task = kind(name="task")
+    for name, value in settings.items():  # the constructor is typed, and tests check types before it runs
+        object.__setattr__(task, name, value)
+    with pytest.raises(BertkitError, match=message):
+        check_ranges(task)

@@ -114,7 +114,7 @@ def test_predictions_are_described_with_every_score(task: MultiLabelTask, tokeni
     assert record == {"id": "7", "label": ["long"], "scores": {"bright": 0.000911, "dull": 0.000911, "long": 0.999089}}
 
 
-def test_the_trivial_answer_is_the_one_with_the_best_score(task: MultiLabelTask) -> None:
+def test_the_baseline_is_the_one_with_the_best_score(task: MultiLabelTask) -> None:
     """Of labels that 4 of 10 texts have, and no text two: none of them is the most frequent answer, and scores 0."""
     labels = task.labels[:2]
     rows = [TextExample(str(number), "a", None, ()) for number in range(3)]

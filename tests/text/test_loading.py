@@ -57,6 +57,13 @@ def test_a_bare_vocabulary(tmp_path: Path) -> None:
     assert load_tokenizer(tmp_path / "vocab.txt").vocab_size == TRAINED["wordpiece"].vocab_size
 
 
+def test_a_file_of_a_folder_is_the_tokenizer_in_it(tmp_path: Path, kind: str) -> None:
+    TRAINED[kind].save(tmp_path)
+    for file in tmp_path.iterdir():
+        if file.name in ("tokenizer.json", "vocab.json", "merges.txt"):
+            assert_same(file, kind)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

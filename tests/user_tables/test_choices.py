@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.task_types.small_tables import fails, sentence
+from tests.task_types.small_tables import fails, sentence, write_csv
 from tests.task_types.small_tables import here as here
 
-from bertkit.errors import BAD_DATA
+from bertkit.errors import BAD_DATA, WRONG_USAGE
 from bertkit.task_types import MultipleChoiceTask, TextClassificationTask
 from bertkit.user_tables.guess import guess
 
@@ -49,6 +49,19 @@ def test_columns_that_are_named_are_no_choices(here: Path) -> None:
     assert found.task.labels == ("down", "up")
 
 
+def test_columns_x_and_y_are_no_choices(here: Path) -> None:
+    rows = [(sentence(row), f"{row}.5", f"{row}.7", "up" if row % 3 else "down") for row in range(40)]
+    assert isinstance(guess(write_csv(here / "xy.csv", rows, "text,X,Y,label")).task, TextClassificationTask)
+
+
+def test_choices_without_a_label_say_how_to_name_another_task(here: Path) -> None:
+    rows = [(sentence(row), f"one {row}", f"two {row}", str(row % 2)) for row in range(40)]
+    path = write_csv(here / "ab.csv", rows, "text,A,B,rating")
+    fails(
+        r"has choices \(A, B\) and no column called label. Name it: --label COLUMN; if these are no", WRONG_USAGE, path
+    )
+
+
 def test_columns_of_numbers_are_choices_if_the_label_names_one(here: Path) -> None:
     def write(labels: list[str]) -> Path:
         rows = [f"{sentence(row)},{row},{row + 1},{label}\n" for row, label in enumerate(labels)]
@@ -57,4 +70,6 @@ def test_columns_of_numbers_are_choices_if_the_label_names_one(here: Path) -> No
 
     assert isinstance(guess(write(["0", "1"] * 10)).task, TextClassificationTask)
     assert isinstance(guess(write(["A", "B"] * 10)).task, MultipleChoiceTask)
+    assert isinstance(guess(write(["up", "down"] * 10)).task, TextClassificationTask), "words are no letters"
+    assert isinstance(guess(write(["A", ""] * 10)).task, MultipleChoiceTask)
     assert isinstance(guess(write([str(row) for row in range(20)])).task, MultipleChoiceTask)

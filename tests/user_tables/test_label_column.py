@@ -21,6 +21,13 @@ def test_a_class_that_may_be_a_missing_label_is_pointed_out(here: Path) -> None:
         assert (note in guessed.sentence) is shown
 
 
+def test_minus_one_beside_numbered_classes_may_be_a_missing_label(here: Path) -> None:
+    for lowest, highest, shown in ((-1, 2, True), (-1, 1, False), (-2, 2, False), (0, 3, False)):
+        rows = [(sentence(row), str(lowest + row % (highest - lowest + 1))) for row in range(60)]
+        guessed = guess(write_csv(here / f"{lowest}{highest}.csv", rows, header="text,label"))
+        assert ('if "-1" means that the label is missing' in guessed.sentence) is shown
+
+
 def test_few_whole_numbers_are_classes_unless_told_otherwise(here: Path) -> None:
     rows = [(str(row), sentence(row), str(1 + row % 5)) for row in range(40)]
     path = write_csv(here / "stars.csv", rows, header="id,review,stars")

@@ -9,7 +9,7 @@ from pathlib import Path
 from bertkit.api.settings import given_settings
 from bertkit.api.verb import verb
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.config import Setting, apply, origins, parse_settings, read_settings, settings_of
+from bertkit.config import Setting, apply, origins, parse_settings, read_settings, refuse_without_effect, settings_of
 from bertkit.contracts import EncoderConfig
 from bertkit.data.shards import TOKENIZER, read_manifest
 from bertkit.encoder_types.architectures import configure_architecture, name_architecture, spec_of_config
@@ -88,6 +88,7 @@ def _build_run(options: PretrainOptions, data: Path, output: Path) -> tuple[Pret
     settings = [*defaults, *objective_settings(objectives, encoder, vocab_size=vocab_size), *given]
     task = default_pretraining_task(encoder, vocab_size=vocab_size)
     run = apply(PretrainRun(data=data, output=output, encoder=encoder, task=task), settings)
+    refuse_without_effect(run, typed)
     if run.steps is None and run.minutes is None:
         run = replace(run, minutes=_DEFAULT_MINUTES)
     chosen = {} if options.architecture is None else {"architecture": f"--architecture {options.architecture}"}

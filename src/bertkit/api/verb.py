@@ -86,18 +86,25 @@ def _note_parameters(error: BertkitError, options: Sequence[Option]) -> None:
 
 
 def _refuse_single_texts(options: Sequence[Option], arguments: Mapping[str, object]) -> None:
-    """Raise a usage error for a string or a table where a list is expected: it would be read letter by letter, or by
-    the names of its columns."""
+    """Raise a usage error for a string, a table or a set where a list is expected: it would be read letter by letter,
+    by the names of its columns, or in an order that changes from one process to the next."""
     for option in options:
         value = arguments.get(option.name)
-        kinds = (option.type, *typing.get_args(option.type))
+        kinds = _kinds(option.type)
         is_list = str not in kinds and any(typing.get_origin(kind) is Sequence for kind in kinds)
         if is_list and is_memory_table(value):
             if not _fits([value], option.type):
                 raise usage_error(f"{option.name} is a table, and must be a list of files: write it into a file first.")
             raise usage_error(f"{option.name} is one table, and must be a list of tables: put it in brackets.")
+        if is_list and isinstance(value, set | frozenset):
+            raise usage_error(f"{option.name} is a set, which has no order, and must be a list.")
         if is_list and isinstance(value, str | Path):
             raise usage_error(f'{option.name} is "{value}", and must be a list: ["{value}"].')
+
+
+def _kinds(hint: object) -> tuple[object, ...]:
+    """The types of a union, or the one type."""
+    return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
 
 
 def _refuse_empty(options: Sequence[Option], arguments: Mapping[str, object], *, paths: Collection[str]) -> None:
@@ -124,9 +131,9 @@ def _refuse_other_types(options: Sequence[Option], arguments: Mapping[str, objec
 
 def _fits(value: object, hint: object) -> bool:
     """Whether a value may be of this type."""
+    if len(kinds := _kinds(hint)) > 1:
+        return any(_fits(value, each) for each in kinds)
     origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, each) for each in typing.get_args(hint))
     if origin is typing.Literal:
         return value in typing.get_args(hint)
     if origin is Mapping:

@@ -54,7 +54,8 @@ WRITTEN_FACTS = frozenset({"format", "bertkit", "files", READABLE_ELSEWHERE})
 _FORMAT = 2
 
 _LEAST_OF_VOCABULARY, _LEAST_OF_A_SMALL_ONE = 0.9, 0.25
-"""Of the embeddings nine tenths must have a token. 128 may have none, as they are rounded up, if a quarter has one."""
+"""At least 90 % of the embeddings must have a token. Up to 128 may lack one, because tables are padded to a round size,
+but never more than three quarters."""
 
 _ADVICE = "Train the model again."
 

@@ -54,13 +54,15 @@ class SentenceEmbedding:
     ``pool`` is over all tokens, [CLS] and [SEP] included. With ``normalize`` vectors have length 1. A text keeps its
     first ``max_length`` tokens; None is as many as the encoder has positions. ``model_config`` has the measure
     of similarity, which sentence-transformers alone reads, and the prompts, of which a request to the server may name
-    one; both are written again.
+    one; both are written again. Without ``include_prompt`` the tokens of a prompt are no part of the pooling, which
+    bertkit cannot do: it is written again, and such a prompt is refused.
     """
 
     pool: Pooling = "mean"
     normalize: bool = False
     max_length: int | None = None
     model_config: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    include_prompt: bool = field(default=True, compare=False)
 
 
 def read_embedding(folder: Path) -> SentenceEmbedding | None:
@@ -82,10 +84,13 @@ def read_embedding(folder: Path) -> SentenceEmbedding | None:
     content = read_object(folder / _MODEL_CONFIG, missing_ok=True)
     _refuse_prompt(folder / _MODEL_CONFIG, content)
     _refuse_lower_casing(folder)
-    pool = _read_pooling(folder / _POOLING_FOLDER / _CONFIG)
-    kept = {name: content[name] for name in _DEFAULT_MODEL_CONFIG if name in content}
+    pooling = folder / _POOLING_FOLDER / _CONFIG
     return SentenceEmbedding(
-        pool=pool, normalize="Normalize" in kinds, max_length=_read_max_length(folder), model_config=kept
+        pool=_read_pooling(pooling),
+        normalize="Normalize" in kinds,
+        max_length=_read_max_length(folder),
+        model_config={name: content[name] for name in _DEFAULT_MODEL_CONFIG if name in content},
+        include_prompt=read_object(pooling).get("include_prompt") is not False,
     )
 
 
@@ -102,7 +107,7 @@ def write_embedding(folder: Path, embedding: SentenceEmbedding, *, hidden_size: 
     write_json(folder / MODULES, modules)
     (folder / _POOLING_FOLDER).mkdir()
     flags = {flag: kind == embedding.pool for kind, flag in _FLAGS.items()}
-    pooling = {"word_embedding_dimension": hidden_size, **flags, "include_prompt": True}
+    pooling = {"word_embedding_dimension": hidden_size, **flags, "include_prompt": embedding.include_prompt}
     write_json(folder / _POOLING_FOLDER / _CONFIG, pooling)
     # False leaves upper case to the tokenizer; True would lower-case for a second time.
     transformer = {"max_seq_length": embedding.max_length or positions, "do_lower_case": False}

@@ -14,6 +14,7 @@ from bertkit.checkpoint import tensorflow
 from bertkit.checkpoint.tensors import read_tensors
 from bertkit.errors import data_error
 from bertkit.storage.atomic import read_json
+from bertkit.storage.hub import describe_partial_copy
 from bertkit.storage.locations import refuse_lfs_pointers
 
 WEIGHTS = "model.safetensors"
@@ -49,7 +50,8 @@ def find_weights(folder: Path) -> Path:
             return file
     if tensorflow.is_tensorflow(folder):
         return tensorflow.find_index(folder)
-    raise data_error(f"{folder} has no weights: neither {WEIGHTS} nor {PICKLED} is there.")
+    hint = describe_partial_copy(folder)
+    raise data_error(f"{folder} has no weights: neither {WEIGHTS} nor {PICKLED} is there.{hint}")
 
 
 class FirstLoad:

@@ -25,6 +25,7 @@ from bertkit.options.job import JobOptions, Options
 SWITCHES = {
     "json": "Show the result as JSON.",
     "origin": "Show where each value came from: the default, a line of a file, or the command line.",
+    "quiet": "Show nothing on stderr but errors.",
 }
 """The help of the options that only the command line has."""
 
@@ -73,6 +74,12 @@ def own_parameters(verb: Callable[..., None]) -> list[str]:
     asked = [name for name in inspect.signature(verb).parameters if name != "options"]
     is_job = issubclass(typing.get_type_hints(verb)["options"], JobOptions)
     return [*asked, "verbosity"] if is_job and "verbosity" not in asked else asked
+
+
+def list_switches(verb: Callable[..., None]) -> dict[str, str]:
+    """The options of ``verb`` that only the command line has, with their help."""
+    taken = ["quiet" if name == "verbosity" else name for name in own_parameters(verb)]
+    return {name: SWITCHES[name] for name in taken if name in SWITCHES}
 
 
 def _has_stream(values: Iterable[object]) -> bool:

@@ -46,7 +46,7 @@ def explain(error: BaseException) -> tuple[str, int]:
             return f"error: out of memory{detail}. {_LESS_MEMORY}", JOB_FAILED
         case UnicodeEncodeError(reason="surrogates not allowed"):
             end = error.object[: error.end][-_SHOWN:]
-            return f'error: "{end}" ends in half a character, which is not UTF-8. Fix the name or text.', BAD_DATA
+            return f'error: "{end}" ends in an unpaired surrogate, which is not UTF-8. Fix the name or text.', BAD_DATA
         case OSError(errno=errno.ENOMEM):
             return f"error: out of memory. {_LESS_MEMORY}", JOB_FAILED
         case OSError(errno=errno.EMFILE):

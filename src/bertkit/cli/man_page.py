@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 
 from bertkit._version import __version__
-from bertkit.cli.commands import SWITCHES
+from bertkit.cli.commands import list_switches
 from bertkit.options.command import spell_option, spell_usage
 from bertkit.options.description import Option, describe, format_type, list_options
 from bertkit.options.verbs import HEADINGS, VERBS
@@ -53,9 +52,8 @@ def _describe_verb(verb: str, function: Callable[..., None]) -> Iterator[str]:
     yield from (f'.SS "{verb}"', f".B {_escape(spell_usage(verb))}", ".PP", _escape(describe(VERBS[verb])))
     for option in list_options(VERBS[verb]):
         yield from _item(_spell(option), f"{option.help}{_default(option)}")
-    for name in inspect.signature(function).parameters:
-        if name in SWITCHES:
-            yield from _item(f"--{name}", SWITCHES[name])
+    for name, help in list_switches(function).items():
+        yield from _item(f"--{name}", help)
 
 
 def _spell(option: Option) -> str:

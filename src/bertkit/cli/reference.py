@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bertkit.cli.app import VERB_FUNCTIONS
-from bertkit.cli.commands import SWITCHES, own_parameters
+from bertkit.cli.commands import list_switches
 from bertkit.cli.man_page import make_man_page
 from bertkit.escaping import Markup
 from bertkit.options.command import spell_option, spell_usage
@@ -53,11 +53,7 @@ def _list_verbs() -> Iterator[str]:
 
 
 def _describe_verb(verb: str, function: Callable[..., None]) -> Iterator[str]:
-    options = list_options(VERBS[verb])
-    taken = own_parameters(function)
-    switches = {name: help for name, help in SWITCHES.items() if name in taken}
-    if "verbosity" in taken:
-        switches["quiet"] = "Show nothing on stderr but errors."
+    options, switches = list_options(VERBS[verb]), list_switches(function)
     yield f"# {verb}\n"
     yield f"{describe(VERBS[verb])}\n"
     yield f"```console\n$ {spell_usage(verb)}\n```\n"

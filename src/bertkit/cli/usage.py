@@ -48,7 +48,7 @@ def _unknown_option(error: UnusedCliTokensError) -> str:
     arguments = error.app.assemble_argument_collection() if error.app else ()
     known = {name for argument in arguments for name in argument.names}
     word = next((each for each in _typed_options(error) if each not in known), None)
-    return f"unknown option: {word}.{did_you_mean(word, known)}".replace('"', "") if word else ""
+    return f"unknown option: {word}.{did_you_mean(word, known, quoted=False)}" if word else ""
 
 
 def _typed_options(error: CycloptsError) -> list[str]:

@@ -55,9 +55,10 @@ def cut_blocks(sentences: Sequence[str], characters: int) -> list[Block]:
 def choose_limit(keys: Sequence[int], tokens: Sequence[int], heldout: float) -> int:
     """The limit below which the keys of held-out blocks are: about ``heldout`` of all ``tokens``; 0 holds out nothing.
 
-    The limit is this share of all possible keys: blocks of the same text are in the same split of any corpus. Among few
-    blocks those below it have too many or too few tokens by chance; then it follows the blocks with the lowest keys.
-    At least two blocks are held out. If these are more than a quarter of the tokens, nothing is.
+    Usually the limit is the share ``heldout`` of the range of keys, so that a block is in the same split of every
+    corpus. If that holds out far too many or too few tokens, as happens with few blocks, those with the lowest keys are
+    held out, as many as come nearest to ``heldout``. At least two blocks are held out. If these are more than a quarter
+    of the tokens, nothing is.
     """
     if not heldout:
         return 0

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from bertkit.data.shard_writer import forget_journal, has_journal
-from bertkit.data.shards import MANIFEST, TOKENIZER, Corpus
+from bertkit.data.shards import JOB, MANIFEST, TOKENIZER, Corpus
 from bertkit.errors import BertkitError, usage_error
 from bertkit.storage.atomic import (
     TEMPORARY_PREFIX,
@@ -19,9 +19,6 @@ from bertkit.storage.atomic import (
 from bertkit.storage.checksums import read_record, write_checked
 from bertkit.storage.locks import LockHeldError, exclusive_lock
 from bertkit.storage.outputs import require_writable
-
-JOB = "prepare.json"
-"""The file that records the job of a folder; it is written before the first shard."""
 
 _SHARDS = "*.safetensors"
 

@@ -200,6 +200,6 @@ def _find_blank_line(held: bytearray, newline: bytes, end: int) -> int:
 
 
 def _find_character(held: bytearray, end: int) -> int:
-    """The start of the character of UTF-8 that has the byte at ``end``."""
-    starts = (at for at in range(end, max(0, end - _BYTES_PER_CHARACTER), -1) if held[at] & 0xC0 != 0x80)
+    """The start of the character of UTF-8 that has the byte at ``end``, which may be 0."""
+    starts = (at for at in range(end, max(-1, end - _BYTES_PER_CHARACTER), -1) if held[at] & 0xC0 != 0x80)
     return next(starts, end)

@@ -106,10 +106,11 @@ def prepare(
 def _check(files: Sequence[Path]) -> None:
     if not files:
         raise usage_error("name at least one text file to prepare, such as texts.jsonl.")
-    for file, times in Counter(files).items():
-        kind_of(file)
+    for file, times in Counter(file if isinstance(file, RemotePath) else file.resolve() for file in files).items():
         if times > 1:
             raise usage_error(f"{file} is named {times} times; name it once.")
+    for file in files:
+        kind_of(file)
 
 
 def _require_cluster(remote: RemoteOutput | None) -> None:

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bertkit.data.output_folder import JOB
 from bertkit.data.shard_writer import has_journal
-from bertkit.data.shards import MANIFEST, Manifest, read_manifest
+from bertkit.data.shards import JOB, MANIFEST, Manifest, read_manifest
 from bertkit.errors import BertkitError, usage_error
 from bertkit.storage.checksums import encode_checked
 from bertkit.storage.remote import RemotePath

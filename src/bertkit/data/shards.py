@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal, TypedDict
 
 import numpy as np
@@ -25,7 +26,7 @@ from safetensors.numpy import save
 from bertkit import config
 from bertkit.contracts import SubwordTokenizer
 from bertkit.errors import count_of, data_error
-from bertkit.formats.compression import COMPRESSIONS
+from bertkit.formats.text_files import has_text_suffix
 from bertkit.results import Result
 from bertkit.storage.atomic import write_file
 from bertkit.storage.checksums import read_checked, require_format, sha256_of, write_checked
@@ -35,13 +36,13 @@ from bertkit.text.loading import load_tokenizer
 Split = Literal["train", "heldout"]
 
 MANIFEST = "manifest.json"
+JOB = "prepare.json"
+"""The record of the command that makes the folder, written before anything else."""
+
 TOKENIZER = "tokenizer"
 FORMAT = 2
 TokenIds = NDArray[np.integer]
 """(N,) ids of tokens; uint16 in shards whose vocabulary has at most 65,536 entries, else uint32."""
-
-_TEXTS = (".txt", ".jsonl", ".ndjson", ".parquet", *COMPRESSIONS)
-"""Suffixes of files that are prepared, and are not shards."""
 
 _MOST_UNKNOWN = 0.25
 """More unknown tokens than this share are reported. ELMo's words of a small corpus have up to 15 %."""
@@ -274,13 +275,12 @@ def _explain_missing_manifest(folder: Path) -> str:
     for name, kind in (("run.json", "a run"), ("tokenizer.json", "a tokenizer or a model")):
         if (folder / name).is_file():
             return f"{folder} is {kind}, not a prepared corpus. Name the -o folder of bertkit prepare."
-    texts = sorted(each for each in folder.iterdir() if each.suffix.lower() in _TEXTS)
-    if texts and not any(folder.glob("*.safetensors")):
-        return (
-            f"{folder} has texts, not token ids. Prepare them first: "
-            f"bertkit prepare {folder}/*{texts[0].suffix} --tokenizer TOK -o DATA"
-        )
-    return f"{folder} has no {MANIFEST}: it is unfinished. Repeat its bertkit prepare command."
+    if (folder / JOB).is_file():
+        return f"{folder} has no {MANIFEST}: it is unfinished. Repeat its bertkit prepare command."
+    if any(map(has_text_suffix, folder.iterdir())):
+        command = f"bertkit prepare {quote(str(folder))} --tokenizer TOK -o DATA"
+        return f"{folder} has texts, not token ids. Prepare them first: {command}"
+    return f"{folder} has no {MANIFEST}, so it is no prepared corpus. Name the -o folder of bertkit prepare."
 
 
 def verify_shard(folder: Path, record: ShardRecord) -> None:

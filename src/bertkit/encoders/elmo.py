@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bertkit.encoder_types.elmo_network import BACKWARD, FORWARD, Elmo, ElmoConfig
+from bertkit.encoder_types.elmo_network import Elmo, ElmoConfig
 from bertkit.encoder_types.settings import configure
 from bertkit.encoder_types.spec import EncoderSpec, PretrainingDefaults
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.text.words import WordLevel
 
-__all__ = ["BACKWARD", "FORWARD", "HDF5_NAMES", "SIZES", "SPEC", "Elmo", "ElmoConfig", "size", "tiny"]
+__all__ = ["HDF5_NAMES", "SIZES", "SPEC", "Elmo", "ElmoConfig", "size", "tiny"]
 
 SIZES: Mapping[str, Mapping[str, int]] = {
     "small": {"cell_size": 1024, "projection_size": 128, "num_highways": 1},

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bertkit.contracts import E, P
 from bertkit.errors import count_of, usage_error
 from bertkit.evaluation.report import ScoreInterval, gold_and_predicted_classes, with_interval
-from bertkit.metrics.bootstrap import p_value
+from bertkit.metrics.bootstrap import Scores, p_value, percentile_interval
 from bertkit.metrics.comparison import mcnemar as mcnemar_p
 from bertkit.results import Result
 from bertkit.scores import is_defined
@@ -80,9 +80,11 @@ class Comparison(Result):
         """Which model is better by the task's metric, if the difference is significant."""
         found = self.scores[self.metric]
         if not is_defined(found.p) or not is_defined(found.difference.value):
+            sides = ((self.first, found.first), (self.second, found.second))
+            undefined = [name for name, score in sides if not is_defined(score.value)] or ["their resamples"]
             return (
-                f"No comparison of {self.first} and {self.second}: {self.metric} is {found.first} and {found.second}, "
-                "which is undefined where all predictions, or all gold answers, are equal."
+                f"{self.first} and {self.second} cannot be compared: {self.metric} is undefined for "
+                f"{' and for '.join(undefined)}: all predictions, or all gold answers, are equal."
             )
         value, low, high = found.difference.value, found.difference.low, found.difference.high
         better, worse, significant = self.second, self.first, found.p < SIGNIFICANCE
@@ -124,15 +126,16 @@ def compare_predictions(
     """Compare two lists of predictions for the same labelled examples."""
     sides = [resample(task, examples, predictions) for predictions in (first, second)]
     count = min(len(side.resampled) for side in sides)
+    least = _least_p(task, examples, first, second)
     scores = {}
     for place, name in enumerate(sides[0].scores):
         one, other = (side.resampled[:count, place] for side in sides)
         values = [side.scores[name] for side in sides]
         scores[name] = ScoreDifference(
-            first=with_interval(values[0], one, len(examples)),
-            second=with_interval(values[1], other, len(examples)),
-            difference=with_interval(values[1] - values[0], other - one, len(examples)),
-            p=p_value(other - one),
+            first=with_interval(name, values[0], one, len(examples)),
+            second=with_interval(name, values[1], other, len(examples)),
+            difference=_difference(values[1] - values[0], other - one),
+            p=max(p_value(other - one), least),
         )
     return Comparison(
         first=names[0],
@@ -146,6 +149,21 @@ def compare_predictions(
         disagreements=_find_disagreements(task, examples, first, second),
         mcnemar=_test_classes(task, examples, first, second),
     )
+
+
+def _difference(value: float, resampled: Scores) -> ScoreInterval:
+    low, high = percentile_interval(resampled)
+    return ScoreInterval(value=value, low=low, high=high)
+
+
+def _least_p(task: FileTask[E, P], examples: Sequence[E], first: Sequence[P], second: Sequence[P]) -> float:
+    """The smallest p that d different answers can have, as in a paired randomisation test: 2 of its 2**d outcomes.
+
+    Resamples of three examples that all differ in one direction differ in it too, however few they are.
+    """
+    sides = zip(examples, first, second, strict=True)
+    differing = sum(task.describe(example, one) != task.describe(example, other) for example, one, other in sides)
+    return min(1.0, 2.0 ** (1 - differing))
 
 
 def _test_classes(

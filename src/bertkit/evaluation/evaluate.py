@@ -12,7 +12,7 @@ from typing import Any
 
 from bertkit.contracts import Example
 from bertkit.errors import BertkitError, data_error, usage_error
-from bertkit.evaluation.alternatives import Alternatives, find_alternatives, has_dev_of_training
+from bertkit.evaluation.baselines import FoundBaselines, find_baselines, has_dev_of_training
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.evaluation.page import render_page
 from bertkit.evaluation.report import Evaluation, evaluate_predictions
@@ -110,7 +110,7 @@ def predict_split(model: Pipeline, labelled: LabelledSplit, progress: Progress) 
 def evaluate_model(
     model: Pipeline, labelled: LabelledSplit, output: Path | None, progress: Progress, *, baseline: bool = True
 ) -> Evaluation:
-    """Predict, score, and compare with trivial methods, unless ``baseline`` is False.
+    """Predict, score, and compare with the baselines, unless ``baseline`` is False.
 
     ``report.html`` and ``report.json`` are written to the folder ``output``. Without ``output`` the folder is
     ``evaluation-dev`` or the like in the run folder of the model. An ensemble, a model outside of a run folder, and a
@@ -165,9 +165,9 @@ def _judge(
 ) -> Evaluation:
     """The evaluation with its baselines, the verdict, and the reasons to distrust the scores."""
     task, examples = labelled.task, labelled.examples
-    found = Alternatives([])
+    found = FoundBaselines([])
     if baseline:
-        found = find_alternatives(model.folder, model.task, task, labelled.split, examples)
+        found = find_baselines(model.folder, model.task, task, labelled.split, examples)
     run = read_finished_run(model.folder)
     seen = caution_about_training_data(model, labelled)
     judged = verdict(task.metric, evaluation[task.metric], found.baselines) or found.why_none

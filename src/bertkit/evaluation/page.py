@@ -86,7 +86,7 @@ def _scores(evaluation: Evaluation) -> Iterable[str]:
 
 
 def _verdict(evaluation: Evaluation) -> Iterable[str]:
-    """The comparison with trivial methods, and the reasons to distrust the scores."""
+    """The comparison with the baselines, and the reasons to distrust the scores."""
     if evaluation.verdict:
         yield f'<p class="verdict">{to_html(evaluation.verdict)}</p>'
     if evaluation.warnings:

@@ -143,12 +143,14 @@ def score_with_intervals(
     """The scores of a task by name, and the number of resamples that their intervals are computed from."""
     scores, resampled = resample(task, examples, predictions)
     columns = zip(scores.items(), resampled.T, strict=True)
-    return {name: with_interval(value, column, len(examples)) for (name, value), column in columns}, len(resampled)
+    return {name: with_interval(name, value, column, len(examples)) for (name, value), column in columns}, len(
+        resampled
+    )
 
 
-def with_interval(value: float, resampled: Scores, size: int) -> ScoreInterval:
-    """A score of ``size`` examples, or a difference, with the interval of its resamples."""
-    low, high = score_interval(resampled, size)
+def with_interval(name: str, value: float, resampled: Scores, size: int) -> ScoreInterval:
+    """The score ``name`` of ``size`` examples, with the interval of its resamples."""
+    low, high = score_interval(name, resampled, size)
     return ScoreInterval(value=value, low=low, high=high)
 
 

@@ -1,4 +1,4 @@
-"""The trivial alternatives to a fine-tuned model, fitted and scored on the same data."""
+"""The baselines of a fine-tuned model, fitted and scored on the same data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MARGIN_OF_TWO = math.sqrt(2)
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """``scores`` on dev of a trivial method that was fitted on the training examples, and the seconds it took.
+    """``scores`` on dev of a simple method that was fitted on the training examples, and the seconds it took.
 
     ``interval`` is the 95 % interval of the task's metric: the range to expect on as many other dev examples. None in
     records of runs that did not measure it. ``num_examples`` is the number of training examples that were used.
@@ -52,7 +52,7 @@ def fit_baselines(
     dev: Sequence[Example],
     extra_dev: Mapping[str, Sequence[Example]] | None = None,
 ) -> list[Baseline]:
-    """Every trivial method of the task; none for a task that has none.
+    """Every baseline of the task; none for a task that has none.
 
     The scores of an ``extra_dev`` set such as ``dev_mismatched`` have its ending, as in ``accuracy_mismatched``.
     """
@@ -63,7 +63,7 @@ def fit_baselines(
         begin = time.monotonic()
         answers = predict(train, [*dev, *(example for examples in extra.values() for example in examples)])
         scores, resampled = resample(task, dev, answers[: len(dev)])
-        ends = score_interval(resampled[:, list(scores).index(task.metric)], len(dev))
+        ends = score_interval(task.metric, resampled[:, list(scores).index(task.metric)], len(dev))
         interval = ends if is_defined(ends[0]) else None
         start = len(dev)
         for split, examples in extra.items():
@@ -76,7 +76,7 @@ def fit_baselines(
 
 
 def write_baselines(task: FileTask, limit: int | None, dev_limit: int | None, file: Path) -> None:
-    """Write the trivial methods, fitted on the first ``limit`` and scored on the first ``dev_limit`` examples."""
+    """Write the baselines, fitted on the first ``limit`` and scored on the first ``dev_limit`` examples."""
     train, dev = task.reader.train_and_dev()
     train, dev = train[:limit], dev[:dev_limit]
     extra = read_extra_dev(task, dev_limit)
@@ -112,8 +112,10 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
     to_beat = best.scores[metric]
     name = f"a {best.name}" if best.name == BAG_OF_WORDS else f"the {best.name}"
     compared = f"{metric}: {name} has {format_metric(metric, to_beat)}, this model {format_metric(metric, score)}"
-    if not is_defined(score) or not is_defined(to_beat):
-        return f"{compared}: {metric} is undefined where all predictions, or all gold answers, are equal"
+    if undefined := [who for who, each in ((name, to_beat), ("this model", score)) if not is_defined(each)]:
+        return (
+            f"{metric} is undefined for {' and for '.join(undefined)}: all predictions, or all gold answers, are equal"
+        )
     if score == to_beat == 1:  # every score that picks an epoch is 1 at most
         return f"{compared}: both have nothing left to gain on these examples"
     low, high = best.interval or (to_beat, to_beat)

@@ -10,11 +10,11 @@ from bertkit.task_types import FileTask, MultiLabelTask, QuestionAnsweringTask
 
 
 def write_finetuning_card(folder: RunFolder, run: FinetuneRun, result: FinetuneResult) -> None:
-    """Write the README.md of the model: data, scores of all seeds and of the trivial alternatives, command."""
+    """Write the README.md of the model: data, scores of all seeds and of the baselines, command."""
     record, task, best = read_run(folder.path), run.task, result.best
     examples, sd = record["examples"], result.sd
     seeds = [(f"seed {each.seed}", each.best_epoch, *each.scores.values()) for each in result.seeds]
-    trivial = [(each.name, "-", *(each.scores.get(name, "-") for name in best.scores)) for each in result.baselines]
+    baselines = [(each.name, "-", *(each.scores.get(name, "-") for name in best.scores)) for each in result.baselines]
     spread = "" if sd is None else f"; {result.metric} {result.mean:.4f} ± {sd:.4f} over {len(seeds)} seeds"
     fresh = ", with new weights," if run.from_scratch else ""
     chosen = "The epoch, the best seed and the thresholds" if _has_thresholds(task) else "The epoch and the best seed"
@@ -38,7 +38,7 @@ def write_finetuning_card(folder: RunFolder, run: FinetuneRun, result: FinetuneR
         about="\n\n".join(filter(None, [about, _sentence(result.verdict())])),
         kind=task.pipeline_tag,
         score_columns=("dev", "epoch", *best.scores),
-        scores=[*seeds, *trivial],
+        scores=[*seeds, *baselines],
         values=best.scores,
         data=[source_row(file, f"{split}: ") for split, files in record["data"].items() for file in files],
         base=base_name(run.model),

@@ -8,7 +8,7 @@ from bertkit.errors import count_of
 from bertkit.finetuning.results import SeedResult
 from bertkit.metrics.entities import OUTSIDE
 from bertkit.scores import CORRELATIONS, Score, is_defined
-from bertkit.task_types import FileTask, MultiLabelTask, QuestionAnsweringTask
+from bertkit.task_types import FileTask, MultiLabelTask, QuestionAnsweringTask, TextClassificationTask
 from bertkit.task_types.class_weights import Weightable
 
 _FEW_EXAMPLES = 200
@@ -40,7 +40,7 @@ def list_cautions(
     return [
         *(_caution_about_answers(gold, predicted, split, trained) if _answers_are_spelled(task) else []),
         *(_caution_about_thresholds(trained, gold) if is_training_dev else []),
-        *_caution_about_zero(score, task.metric, gold, split),
+        *_caution_about_zero(score, task, gold, split),
         *(_caution_about_epochs(seeds, trained.metric) if seeds else []),
     ]
 
@@ -100,11 +100,13 @@ def _caution_about_thresholds(task: FileTask, gold: Sequence[object]) -> list[st
     return [f"{chosen}: other texts will have lower scores"]
 
 
-def _caution_about_zero(score: Score, metric: str, gold: Sequence[object], split: str) -> list[str]:
+def _caution_about_zero(score: Score, task: FileTask, gold: Sequence[object], split: str) -> list[str]:
     """Nothing is right: a model that tags words finds no entity, as it does after too few steps; or there is none."""
+    metric = task.metric
     if score != 0 or metric in CORRELATIONS:
         return []
-    if all(isinstance(answer, tuple) and set(answer) <= {OUTSIDE} for answer in gold):
+    no_entity = all(isinstance(answer, tuple) and set(answer) <= {OUTSIDE} for answer in gold)
+    if no_entity or (isinstance(task, TextClassificationTask) and metric == "f1" and task.labels[1] not in gold):
         return [f"{metric} is 0: no {split} example has anything to find, so it says nothing about the model"]
     return [f"{metric} is 0: nothing that the model finds in {split} is right; more --epochs or a higher --lr may help"]
 

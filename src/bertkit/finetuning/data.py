@@ -172,7 +172,10 @@ def _describe_truncation(task: FileTask, encoded: Sequence[Sequence[Feature]]) -
     if not any(lost):
         return ""
     share = sum(lost) / (sum(lost) + sum(feature.num_tokens for each in encoded for feature in each))
+    cut = (
+        f"were cut to {task.max_length} tokens" if task.truncated == "text" else f"had a {task.truncated} that was cut"
+    )
     return (
-        f"{sum(map(bool, lost)):,} of {len(encoded):,} training examples were cut to {task.max_length} tokens; "
+        f"{sum(map(bool, lost)):,} of {len(encoded):,} training examples {cut}; "
         f"{share:.1%} of the tokens are lost. {task.advise_on_truncation()}"
     )

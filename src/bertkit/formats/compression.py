@@ -7,7 +7,8 @@ import gzip
 import lzma
 import math
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -132,12 +133,9 @@ def _unpack_streams(
             yield block
 
 
-def _unbzip(file: BinaryIO) -> Iterator[bytes]:
-    return _unpack_streams(file, bz2.BZ2Decompressor)
-
-
-def _unxz(file: BinaryIO) -> Iterator[bytes]:
-    return _unpack_streams(file, lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY), b"\0")
-
-
-_DECOMPRESSORS = {".gz": _gunzip, ".bz2": _unbzip, ".xz": _unxz, ".zst": _unzstd}
+_DECOMPRESSORS: Mapping[str, Callable[[BinaryIO], Iterator[bytes]]] = {
+    ".gz": _gunzip,
+    ".bz2": partial(_unpack_streams, start=bz2.BZ2Decompressor),
+    ".xz": partial(_unpack_streams, start=lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY), padding=b"\0"),
+    ".zst": _unzstd,
+}

@@ -20,13 +20,13 @@ def list_questions(tasks: Iterable[Mapping[str, Any]]) -> list[str]:
 def flatten_task(record: Mapping[str, Any], questions: Sequence[str] = ()) -> dict[str, object]:
     """The ``id`` and the data of a task, its choices as ``label``, and its ``entities``, each [start, end, type].
 
-    If there are several ``questions``, the choices of each are in a column of its name. Of several annotations the
-    first counts that was not cancelled; without one all answers are None. Places are counted in characters; Label
-    Studio counts an emoji as two.
+    If there are several ``questions``, the choices of each are in a column of its name. A question without an answer
+    has None, or what the data have under this name. Of several annotations the first counts that was not cancelled.
+    Places are counted in characters; Label Studio counts an emoji as two.
     """
     data: dict[str, object] = record["data"]
     columns = questions if len(questions) > 1 else ["label"]
-    row: dict[str, object] = {"id": record.get("id"), **data, **dict.fromkeys(columns), "entities": None}
+    row: dict[str, object] = {"id": record.get("id"), **dict.fromkeys(columns), **data, "entities": None}
     results = _results(record)
     if results is None:
         return row
@@ -35,7 +35,8 @@ def flatten_task(record: Mapping[str, Any], questions: Sequence[str] = ()) -> di
     for column in columns:
         own = [each for each in results if len(columns) == 1 or _question(each) == column]
         choices = [choice for each in own for choice in _list(each["value"], "choices")]
-        row[column] = choices[0] if len(choices) == 1 else choices or None
+        if choices:
+            row[column] = choices[0] if len(choices) == 1 else choices
     return row
 
 

@@ -118,8 +118,9 @@ def _lines(table: object) -> Iterator[str]:
 
 
 def _lines_of_frame(frame: Any) -> Iterator[str]:
-    names = list(frame.columns)
-    if repeated := next((name for name in names if names.count(name) > 1), None):
+    names = list(map(str, frame.columns))
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
         raise usage_error(f'the DataFrame has more than one column "{repeated}". Rename all but one.')
     if getattr(frame.columns, "nlevels", 1) > 1:
         raise usage_error("the DataFrame has columns of several levels. Give each column one name.")
@@ -134,11 +135,11 @@ def _lines_of_frame(frame: Any) -> Iterator[str]:
 
 
 def _with_whole_numbers(frame: Any) -> Any:
-    """The frame with whole numbers where pandas has floats because some are missing: a class is 1 and not 1.0."""
+    """The frame with whole numbers where pandas has floats because some are or were missing: a class is 1, not 1.0."""
     whole = {}
     for name in frame.select_dtypes("float"):
         known = frame[name].dropna().to_numpy("float64")
-        if len(known) < len(frame) and (np.abs(known) < _EXACT).all() and (known == np.trunc(known)).all():
+        if (np.abs(known) < _EXACT).all() and (known == np.trunc(known)).all():
             whole[name] = "Int64"
     return frame.astype(whole) if whole else frame
 

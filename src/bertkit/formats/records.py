@@ -83,13 +83,13 @@ def _text_of(place: str, record: dict[str, object], field: str) -> str:
 
 
 def _without_surrogates(place: str, text: str, on_bad_bytes: BadBytes, log: DecodingLog) -> str:
-    """The text without lone surrogates: JSON can spell half a character (``\\ud83d``), which UTF-8 cannot encode."""
+    """The text without lone surrogates: JSON can spell half of an emoji (``\\ud83d``), which UTF-8 cannot encode."""
     if text.isascii() or not (found := _LONE_SURROGATE.search(text)):
         return text
     if on_bad_bytes == "error":
         raise data_error(
-            f"{place}: \\u{ord(found.group()):04x} is half a character. Fix the text, or replace such characters and "
-            "count them with --on-bad-bytes replace."
+            f"{place}: \\u{ord(found.group()):04x} is an unpaired surrogate, such as half of an emoji. Fix the text, "
+            "or replace such characters and count them with --on-bad-bytes replace."
         )
     log.first_bad = log.first_bad or place
     text, replaced = _LONE_SURROGATE.subn("\ufffd", text)

@@ -99,6 +99,11 @@ def find_text_files(paths: Sequence[Path]) -> TextFiles:
     return TextFiles(files=tuple(files), skipped=tuple(skipped), links=tuple(links))
 
 
+def has_text_suffix(path: Path) -> bool:
+    """Whether the name of a file ends as those that are read, compressed or not."""
+    return bool(path.suffix) and suffix_of(path) in _KINDS
+
+
 def kind_of(path: Path) -> TextKind:
     """The kind of a file, by its name; one without a suffix is text."""
     suffix = suffix_of(path)

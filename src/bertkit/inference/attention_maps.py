@@ -27,7 +27,7 @@ from bertkit.results import Result
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AttentionMaps(Result):
-    """``weights`` (L, N, T, T): the share of its attention that token i gives to token j sums to 1 over j.
+    """``weights[l, n, i, j]`` (L, N, T, T): how much token i attends to token j in head n of layer l; rows sum to 1.
 
     ``tokens`` (T) are spelled as in the vocabulary. ``num_truncated`` tokens at the end of the text are left out.
     """

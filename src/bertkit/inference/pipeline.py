@@ -133,9 +133,7 @@ class Pipeline(EncoderPipeline):
     def choose(self, prompt: str, choices: Sequence[str]) -> Choice:
         """The choice that fits the prompt best: ``label`` (its index from 0), ``text``, and the ``scores`` of all."""
         _require_method(self, "choose", "cannot choose between texts")
-        if isinstance(choices, str):
-            raise usage_error("choices is one text, and must be a list of texts.")
-        texts = [check_text(choice, f"choices[{number}]") for number, choice in enumerate(choices)]
+        texts = [check_text(each, f"choices[{number}]") for number, each in enumerate(check_texts(choices, "choices"))]
         (chosen,) = self.stream([make_example("0", check_text(prompt, "prompt"), texts, where="choose")])
         assert isinstance(chosen, Choice)
         return chosen

@@ -10,6 +10,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
@@ -102,10 +103,6 @@ def _write_csv(records: Records, path: Path, columns: AnswerColumns, *, delimite
             writer.writerow([_without_formula(_cell(record, name, columns)) for name in names])
 
 
-def _write_tsv(records: Records, path: Path, columns: AnswerColumns) -> None:
-    _write_csv(records, path, columns, delimiter="\t")
-
-
 def _write_parquet(records: Records, path: Path, columns: AnswerColumns) -> None:
     arrow, parquet = require_parquet(_PARQUET)
     types = _find_types(records, (*columns.columns, *columns.kept))
@@ -183,7 +180,7 @@ class _UnixLines:
 
 _WRITERS: Mapping[str, Writer] = {
     ".csv": _write_csv,
-    ".tsv": _write_tsv,
+    ".tsv": partial(_write_csv, delimiter="\t"),
     ".jsonl": _write_jsonl,
     ".json": _write_json,
     ".parquet": _write_parquet,

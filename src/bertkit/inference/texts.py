@@ -27,6 +27,8 @@ def check_texts(texts: object, name: str = "texts") -> list[Text]:
     if columns := _columns_of(texts):
         shown = ", ".join(map(str, columns[:_MOST_SHOWN]))
         raise usage_error(f"{name} is a table with the columns {shown}: give the list of one column.")
+    if isinstance(texts, set | frozenset):
+        raise usage_error(f"{name} is a set, which has no order: give a list, such as sorted({name}).")
     if not isinstance(texts, Iterable) or getattr(texts, "ndim", 1) == 0:
         raise usage_error(f"{name} is {describe_value(texts)}; it must be a list of texts.")
     return [_check_element(text, f"{name}[{number}]") for number, text in enumerate(texts)]

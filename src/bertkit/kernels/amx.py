@@ -49,7 +49,7 @@ def has_amx() -> bool:
 
 @cache
 def _permission() -> int:
-    """Of the system to use AMX: 1 if it is given, 0 if it is refused, -1 if the compiled file has no code for AMX."""
+    """Whether the system lets this process use AMX: 1 yes, 0 no, -1 if the compiled file has no code for AMX."""
     if not has_amx():
         return 0
     granted = torch.zeros(1, dtype=torch.int32, device="cpu")

@@ -19,7 +19,7 @@ _LONGEST = 1536
 """Keys, queries and widths of a head over which a product may sum: 32 ``DEPTH`` of amx.h."""
 
 _MOST_SCORES = 704 * 704
-"""Of a head, with those that fill the last tiles, which must fit into ``SPACE`` of amx.h in the backward pass."""
+"""The most scores of one head, padded to whole tiles: in the backward pass they must fit into ``SPACE`` of amx.h."""
 
 
 def supports(queries: int, keys: int, size: int, dtype: torch.dtype) -> bool:
@@ -57,7 +57,7 @@ class Attended(NamedTuple):
     Those of queries and keys that are no tokens are not set.
     """
 
-    mixed: Float[Tensor, "P Q D"]
+    context: Float[Tensor, "P Q D"]
     probabilities: Float[Tensor, "P Q T"]
     dropped: Float[Tensor, "P Q T"]
 
@@ -76,19 +76,19 @@ def attend(
     """
     maps, queries, size = query.shape
     keys = key.shape[1]
-    mixed = torch.empty_like(query)
+    context = torch.empty_like(query)
     probabilities = query.new_empty(maps, queries, keys)
     dropped = probabilities if mask is None else torch.empty_like(probabilities)
     examples, mask_queries = (1, 1) if allowed is None else (allowed.shape[0], allowed.shape[1])
     drop = DropMask(0, 0, 1.0) if mask is None else mask
     call_on_amx(
         "attend_heads",
-        *(query, key, value, mixed, maps, 1, queries, keys, size, size, size, size),
+        *(query, key, value, context, maps, 1, queries, keys, size, size, size, size),
         *(None if allowed is None else allowed.contiguous(), examples, mask_queries, maps // examples),
         *lengths.arguments(maps),
         *(probabilities, None if mask is None else dropped, drop.start, drop.lowest, drop.scale),
     )
-    return Attended(mixed, probabilities, dropped)
+    return Attended(context, probabilities, dropped)
 
 
 def attend_backward(

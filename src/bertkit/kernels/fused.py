@@ -116,7 +116,7 @@ def explain() -> str:
     """Whether the passes are compiled on this machine, for the user."""
     if is_compiled():
         return "compiled for this processor; they speed up training and inference"
-    return "not compiled, because no C compiler (cc with OpenMP) works here; with one training and inference are faster"
+    return "not compiled: no working C compiler (cc with OpenMP) was found; with one, training and inference are faster"
 
 
 def new_floats(*shape: int) -> Tensor:

@@ -168,21 +168,21 @@ typedef struct {
 static void run_block(const Block *block, const Texts *texts, const float *from, float *to, float *room,
                       float epsilon) {
     int64_t count = texts->tokens, width = block->output.columns, first = 0;
-    float *qkv = room, *mixed = qkv + count * 3 * width, *inner = mixed + count * width;
+    float *qkv = room, *context = qkv + count * 3 * width, *inner = context + count * width;
     apply(&block->qkv, from, NULL, 0, qkv, count);
     for (int64_t text = 0, rows; text < texts->texts; text += rows) {
         int64_t length = texts->lengths[text];
         for (rows = 1; text + rows < texts->texts && texts->lengths[text + rows] == length;) rows++;
         const float *query = qkv + first * 3 * width;
-        attend_rows(query, query + width, query + 2 * width, mixed + first * width, 0, rows, length, length,
+        attend_rows(query, query + width, query + 2 * width, context + first * width, 0, rows, length, length,
                     block->heads, width / block->heads, 3 * width, 3 * width);
         first += rows * length;
     }
-    apply(&block->output, mixed, from, 0, to, count);
+    apply(&block->output, context, from, 0, to, count);
     layer_norm(to, block->attention_weight, block->attention_bias, to, 0, count, width, epsilon);
     apply(&block->inner, to, NULL, 1, inner, count);
-    apply(&block->outer, inner, to, 0, mixed, count);
-    layer_norm(mixed, block->feed_forward_weight, block->feed_forward_bias, to, 0, count, width, epsilon);
+    apply(&block->outer, inner, to, 0, context, count);
+    layer_norm(context, block->feed_forward_weight, block->feed_forward_bias, to, 0, count, width, epsilon);
 }
 
 /* The first text of a part of all texts, and its first token. A text belongs to the part that has its middle. */

@@ -27,7 +27,7 @@ class PackedIntegers:
 
     panels: Int8[Tensor, " numbers"]
     sums: Int[Tensor, " M"]
-    """Of the integers of each output."""
+    """The sum of the weights of each output."""
     inputs: int
 
 

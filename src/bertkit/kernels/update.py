@@ -27,7 +27,7 @@ def supports(tensors: Sequence[Tensor]) -> bool:
 
 
 def sum_of_squares(tensors: Sequence[Tensor]) -> Float[Tensor, ""]:
-    """Of all numbers of ``tensors``, in float64."""
+    """The sum of the squares of all numbers of ``tensors``, in float64."""
     lists = [each.contiguous() for each in tensors]
     counts = [each.numel() for each in lists]
     sums = torch.empty(sum(-(-count // _BLOCK) for count in counts), dtype=torch.float64, device="cpu")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bertkit.metrics.classification import require_pairs
 from bertkit.metrics.entities import find_entities
 from bertkit.optional import load
-from bertkit.scores import UNDEFINED
+from bertkit.scores import CORRELATIONS, UNDEFINED
 
 Indices = NDArray[np.int64]
 Scores = NDArray[np.float64]
@@ -49,14 +49,18 @@ def percentile_interval(scores: Scores, level: float = LEVEL) -> tuple[float, fl
     return float(low), float(high)
 
 
-def score_interval(resampled: Scores, size: int) -> tuple[float, float]:
-    """The 95 % interval of a score of ``size`` examples, from its resamples.
+def score_interval(name: str, resampled: Scores, size: int) -> tuple[float, float]:
+    """The 95 % interval of the score ``name`` of ``size`` examples, from its resamples.
 
     Where every example is right, every resample of them is, whether there are 5 or 5,000. The lower end is then that of
-    Wilson's interval (1927): 0.57 and 0.9992.
+    Wilson's interval (1927): 0.57 and 0.9992. Where none is right the upper end is: 0.43 and 0.0008.
     """
     low, high = percentile_interval(resampled)
-    return (size / (size + _Z**2), high) if low == 1 else (low, high)
+    if low == 1:
+        return size / (size + _Z**2), high
+    if high == 0 and name not in CORRELATIONS:
+        return low, _Z**2 / (size + _Z**2)
+    return low, high
 
 
 def p_value(differences: Scores) -> float:

@@ -83,12 +83,12 @@ class SelfAttention(nn.Module):
             parts = padded.chunk(3, -1) if query is None else (output_layout.pad(query), *padded.chunk(2, -1))
             queries, keys, values = map(self._split_heads, parts)
             if in_blocks:
-                mixed = self._attend_in_blocks(queries, keys, values, layout)
+                context = self._attend_in_blocks(queries, keys, values, layout)
             elif self.causal and subset is None:  # torch has fused kernels for is_causal, but not for a causal mask
-                mixed = F.scaled_dot_product_attention(queries, keys, values, dropout_p=self._rate, is_causal=True)
+                context = F.scaled_dot_product_attention(queries, keys, values, dropout_p=self._rate, is_causal=True)
             else:
-                mixed = self._attend(queries, keys, values, self._attention_mask(layout, subset))
-            tokens = output_layout.unpad(mixed.transpose(1, 2).flatten(2))
+                context = self._attend(queries, keys, values, self._attention_mask(layout, subset))
+            tokens = output_layout.unpad(context.transpose(1, 2).flatten(2))
         new_states: Tensor = self.output(tokens)
         return new_states
 
@@ -100,8 +100,8 @@ class SelfAttention(nn.Module):
         allowed = self._attention_mask(layout, None)
         if allowed is not None:
             scores = scores.masked_fill(~allowed[:, None], float("-inf"))
-        shares: Tensor = scores.softmax(dim=-1)
-        return shares
+        probabilities: Tensor = scores.softmax(dim=-1)
+        return probabilities
 
     def _reads_packed_rows(self, key_value: Tensor, layout: PackedRows, subset: TokenSubset | None) -> bool:
         """Whether the GPU's kernel computes this: it knows no columns of a subset, which order and window need."""
@@ -131,8 +131,8 @@ class SelfAttention(nn.Module):
         window = self.window
         assert window is not None
         allowed = band_of_blocks(layout, window, query.device)
-        mixed = self._attend(cut_queries(query, window), cut_keys(key, window), cut_keys(value, window), allowed)
-        return join_blocks(mixed, rows=layout.rows, width=layout.width)
+        context = self._attend(cut_queries(query, window), cut_keys(key, window), cut_keys(value, window), allowed)
+        return join_blocks(context, rows=layout.rows, width=layout.width)
 
     def _project(
         self, states: Float[Tensor, "L H"], layout: PackedRows, subset: TokenSubset | None

@@ -50,8 +50,8 @@ def attend_heads(
     rate: float,
 ) -> Float[Tensor, "B N Q D"]:
     """Scaled dot-product attention with dropout at ``rate`` on the probabilities."""
-    mixed: Tensor = _AttendHeads.apply(query, key, value, allowed, rate)  # type: ignore[no-untyped-call]
-    return mixed
+    context: Tensor = _AttendHeads.apply(query, key, value, allowed, rate)  # type: ignore[no-untyped-call]
+    return context
 
 
 def attend_tokens(
@@ -67,10 +67,10 @@ def attend_tokens(
 
     ``query_rows`` and ``rows`` are where the tokens belong. Without ``query``, ``key_value`` begins with the queries.
     """
-    mixed: Tensor = _AttendTokens.apply(  # type: ignore[no-untyped-call]
+    context: Tensor = _AttendTokens.apply(  # type: ignore[no-untyped-call]
         query, key_value, _Heads(query_rows, num_heads), _Heads(rows, num_heads), allowed, rate
     )
-    return mixed
+    return context
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +120,11 @@ class _AttendTokens(torch.autograd.Function):
         parts = heads.split(key_value, 3 if query is None else 2)
         own = parts[0] if query is None else query_heads.split(query, 1)[0]
         lengths = RowLengths(query_heads.layout.lengths, heads.layout.lengths)
-        mixed, saved = _forward(own, parts[-2], parts[-1], allowed, rate, lengths)
+        context, saved = _forward(own, parts[-2], parts[-1], allowed, rate, lengths)
         ctx.save_for_backward(*saved)
         ctx.scale = keep_scale(rate)
         ctx.heads = (query_heads, heads, query is None)
-        return query_heads.merge(mixed[None])
+        return query_heads.merge(context[None])
 
     @staticmethod
     @once_differentiable
@@ -154,10 +154,10 @@ class _AttendHeads(torch.autograd.Function):
         rate: float,
     ) -> Float[Tensor, "B N Q D"]:
         queries, keys, values = (part.flatten(0, 1).contiguous() for part in (query, key, value))
-        mixed, saved = _forward(queries, keys, values, allowed, rate, ALL_TOKENS)
+        context, saved = _forward(queries, keys, values, allowed, rate, ALL_TOKENS)
         ctx.save_for_backward(*saved)
         ctx.scale = keep_scale(rate)
-        return mixed.view(query.shape)
+        return context.view(query.shape)
 
     @staticmethod
     @once_differentiable
@@ -180,7 +180,7 @@ def _forward(
     mask = draw_mask(rate) if rate > 0 else None
     if _is_on_amx(query, key):
         attended = amx_attention.attend(query, key, value, allowed, mask, lengths)
-        return attended.mixed, (query, key, value, attended.probabilities, attended.dropped)
+        return attended.context, (query, key, value, attended.probabilities, attended.dropped)
     scores = _product(query, key.transpose(1, 2), query.shape[-1] ** -0.5)
     kept: Tensor | None
     if fused_training.supports(scores):

@@ -26,7 +26,7 @@ from bertkit.kernels import fused_training, passes
 from bertkit.kernels.passes import DropMask
 
 HEAD_DROPOUT = 0.1
-"""Of what the heads of fine-tuning read, as in google-research/bert (``run_classifier.py``)."""
+"""The rate on the inputs of the heads of fine-tuning, as in google-research/bert (``run_classifier.py``)."""
 
 # 16 bits per entry: with 8 bits dropout, 2 % of a step, would cost half, but a rate of 0.1 would become 0.1016.
 _LEVELS = 65_536

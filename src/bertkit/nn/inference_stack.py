@@ -55,11 +55,6 @@ class RowGroups:
         return RowGroups(tuple((len(list(rows)), length) for length, rows in groupby(lengths)))
 
     @property
-    def num_tokens(self) -> int:
-        """The number of real tokens."""
-        return sum(rows * length for rows, length in self.groups)
-
-    @property
     def longest(self) -> int:
         """Tokens of the longest row."""
         return max((length for _, length in self.groups), default=0)
@@ -101,12 +96,12 @@ class InferenceBlock(nn.Module):
         """The output for all tokens, or for those at ``selected``, of which every row has the same number."""
         if selected is None:
             qkv = self.qkv(tokens)
-            mixed = self._attend(qkv[:, : tokens.shape[1]], qkv[:, tokens.shape[1] :], groups)
+            context = self._attend(qkv[:, : tokens.shape[1]], qkv[:, tokens.shape[1] :], groups)
         else:
             assert self.query is not None and self.key_value is not None
             key_value, tokens = self.key_value(tokens), tokens[selected]
-            mixed = self._attend(self.query(tokens), key_value, groups, per_row=len(selected) // groups.num_rows)
-        attended = _normalize(self.attention_norm, self.output(mixed, tokens))
+            context = self._attend(self.query(tokens), key_value, groups, per_row=len(selected) // groups.num_rows)
+        attended = _normalize(self.attention_norm, self.output(context, tokens))
         return _normalize(self.feed_forward_norm, self.outer(self.inner(attended), attended))
 
     @property
@@ -132,14 +127,14 @@ class InferenceBlock(nn.Module):
     ) -> Float[Tensor, "M H"]:
         """The attention of ``per_row`` queries of each row, or of all tokens, to all tokens of the row."""
         key, value = key_value[:, : query.shape[1]], key_value[:, query.shape[1] :]
-        mixed, first = query.new_empty(query.shape), 0
+        context, first = query.new_empty(query.shape), 0
         for start, rows, length in groups.slices():
             end, stop = first + rows * (per_row or length), start + rows * length
-            self._attend_rows(query[first:end], key[start:stop], value[start:stop], mixed[first:end], rows)
+            self._attend_rows(query[first:end], key[start:stop], value[start:stop], context[first:end], rows)
             first = end
-        if first < len(mixed):
-            mixed[first:] = 0  # the padding
-        return mixed
+        if first < len(context):
+            context[first:] = 0  # the padding
+        return context
 
     def _attend_rows(
         self,

@@ -48,8 +48,8 @@ def attend_packed(
     """
     # Unbound in one operation, whose backward pass is one copy: that of three indices is zeros and sums.
     parts = key_value.view(len(key_value), 2 if query is not None else 3, num_heads, -1).unbind(1)
-    mixed: Tensor
-    mixed, *_ = torch.ops.aten._flash_attention_forward(
+    context: Tensor
+    context, *_ = torch.ops.aten._flash_attention_forward(
         parts[0] if query is None else query.view(len(query), num_heads, -1),
         parts[-2],
         parts[-1],
@@ -63,4 +63,4 @@ def attend_packed(
         window_size_left=window,
         window_size_right=window,
     )
-    return mixed.flatten(1)
+    return context.flatten(1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -42,10 +41,6 @@ class DataReport:
                 for each in self.mixture
             ),
         ]
-
-    def record(self) -> dict[str, Any]:
-        """The same as plain JSON."""
-        return asdict(self)
 
 
 def report_data(source: Source) -> DataReport:

@@ -87,7 +87,7 @@ def _measure(job: PretrainingJob, phase: Phase, source: Source, report: Callable
     return measured
 
 
-def evaluate_before(job: PretrainingJob, phase: Phase, folder: RunFolder, progress: Progress) -> None:
+def evaluate_starting_model(job: PretrainingJob, phase: Phase, folder: RunFolder, progress: Progress) -> None:
     """Evaluate the encoder of a model before the first step that changes it, unless that was done before a resume.
 
     By then its new heads, if it has any, are trained. The rows are those of the last phase with steps, as at the end.

@@ -145,15 +145,15 @@ def build_job(
         identity=run_identity(run),
         notes=[
             *notes,
-            *_list_missing_long_rows(run, phases[-1]),
-            *_list_without_heldout(data.heldout),
-            *_count_compared(run, group.size),
-            *_list_random_values(run, data.train),
+            *_note_missing_long_rows(run, phases[-1]),
+            *_note_missing_heldout(data.heldout),
+            *_note_smaller_comparisons(run, group.size),
+            *_note_random_values(run, data.train),
         ],
     )
 
 
-def _list_missing_long_rows(run: PretrainRun, last: Phase) -> list[str]:
+def _note_missing_long_rows(run: PretrainRun, last: Phase) -> list[str]:
     """What to tell the user if the share of the long rows is less than one step."""
     if run.long_seq_length is None or last.first < last.until:
         return []
@@ -161,11 +161,13 @@ def _list_missing_long_rows(run: PretrainRun, last: Phase) -> list[str]:
     return [f"no step has rows of {run.long_seq_length} tokens: {share} is less than one"]
 
 
-def _list_without_heldout(heldout: Mixture) -> list[str]:
-    """What to tell the user about the corpora of a mixture that have no held-out text."""
+def _note_missing_heldout(heldout: Mixture) -> list[str]:
+    """What to tell the user about the corpora that have no held-out text."""
     missing = [corpus.folder for corpus in heldout.corpora if corpus.num_documents < LEAST_DOCUMENTS]
-    if not 0 < len(missing) < len(heldout.corpora):
+    if not missing:
         return []
+    if len(missing) == len(heldout.corpora):
+        return ["no held-out text: nothing is evaluated during or after the training"]
     return [f"no held-out text in {' and '.join(map(str, missing))}: only that of the other corpora is evaluated"]
 
 
@@ -174,7 +176,7 @@ def _list_comparing(run: PretrainRun) -> list[str]:
     return [each.label for each in run.task.objective_classes() if each.compares_examples]
 
 
-def _count_compared(run: PretrainRun, processes: int) -> list[str]:
+def _note_smaller_comparisons(run: PretrainRun, processes: int) -> list[str]:
     """What to tell the user if examples are compared with those of their micro-batch, which is a part of the batch."""
     names = _list_comparing(run)
     batches = dict.fromkeys(rows for rows, _ in run.batch_shapes) if names else {}
@@ -186,7 +188,7 @@ def _count_compared(run: PretrainRun, processes: int) -> list[str]:
     ]
 
 
-def _list_random_values(run: PretrainRun, train: Mixture) -> list[str]:
+def _note_random_values(run: PretrainRun, train: Mixture) -> list[str]:
     """What does not start from counts of the text, although the run asks for that."""
     if run.token_init != "cooccurrence":
         return []

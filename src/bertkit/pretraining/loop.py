@@ -10,7 +10,7 @@ from shlex import quote
 from bertkit.lookup import spell_trust
 from bertkit.machine.device import default_device
 from bertkit.machine.interrupts import Interrupted, Interrupts
-from bertkit.pretraining.heldout import evaluate_before, evaluate_heldout, read_last_evaluation
+from bertkit.pretraining.heldout import evaluate_heldout, evaluate_starting_model, read_last_evaluation
 from bertkit.pretraining.job import PretrainingJob
 from bertkit.pretraining.phases import Phase
 from bertkit.pretraining.saving import save_current_model, save_state
@@ -35,7 +35,7 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
     for phase in job.phases:
         if before >= total:  # it is resumed after its last step, or that was in an earlier phase
             break
-        evaluate_before(job, phase, folder, progress)
+        evaluate_starting_model(job, phase, folder, progress)
         for step in _steps(job, phase):
             mfu = step.flops / step.seconds / (peak * group.size) if peak and step.flops else None
             done, is_last = job.done, job.done >= total

@@ -135,6 +135,11 @@ class PretrainRun:
         if self.is_timed and self.long_phase == "restart":
             raise usage_error("long_phase is restart; that needs --steps: a timed run has one schedule.")
 
+    def needs(self) -> dict[str, str]:
+        """The settings that these ones switch off, and what would switch them on."""
+        long_rows = {} if self.long_seq_length else {"long_share": "long_seq_length"}
+        return long_rows if self.head_share else long_rows | {"head_lr": "head_share"}
+
     @property
     def corpora(self) -> Sequence[tuple[Path, float]]:
         """The folders of all corpora, and the share of the rows from each."""

@@ -76,7 +76,7 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
             folder.begin(
                 **job.identity,
                 kind="pretrain",
-                data_report=job.report.record(),
+                data_report=config.to_json(job.report),
                 data=data_fingerprints(job.run),
                 **model_fingerprint(job.run),
                 origins=all_origins,
@@ -97,8 +97,10 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
     """
     record = read_begun(path)
     with _open_run(path, progress) as (group, folder, progress):
-        recorded = dataclasses.replace(pretraining_from_json(record["run"], source=f"{path}/run.json"), output=path)
-        run = config.apply(recorded, settings)
+        recorded = pretraining_from_json(record["run"], source=f"{path}/run.json")
+        if any(each.path == "output" for each in settings):
+            raise usage_error(f"{path} is continued where it is: leave out --set output.")
+        run = config.apply(dataclasses.replace(recorded, output=path), settings)
         if not run.data.is_dir():
             raise usage_error(
                 f"no data at {run.data}, with which {path} was begun. If it is elsewhere: "
@@ -158,7 +160,7 @@ def _require_space(job: PretrainingJob, folder: RunFolder) -> None:
     groups = job.state.groups()
     sizes = {name: sum(tensor.nbytes for tensor in group.values()) for name, group in groups.items()}
     checkpoints = max(1, job.run.keep_checkpoints + 1 - len(store.checkpoints(folder.checkpoints)))
-    models = job.run.snapshots - len(list(folder.models.glob("step-*")))
+    models = min(job.run.snapshots, job.run.steps or job.run.snapshots) - len(list(folder.models.glob("step-*")))
     require_space(folder.path, checkpoints * sum(sizes.values()) + models * sizes["model"])
 
 

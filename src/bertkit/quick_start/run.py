@@ -118,9 +118,9 @@ def quickstart(
     output: Path, *, minutes: float = 10, progress: Progress, packages: Mapping[str, Path] | None = None
 ) -> QuickstartResult:
     """Run the quickstart in the new folder ``output``; ``packages`` (name -> folder) replaces the installed ones."""
-    if output.exists() and any(output.iterdir()):
-        raise usage_error(f"{output} is not empty. Choose another -o folder, or delete it.")
     open_output_folder(output, ())
+    if any(output.iterdir()):
+        raise usage_error(f"{output} is not empty. Choose another -o folder, or delete it.")
     budget = _Budget(begin=time.monotonic(), seconds=minutes * 60, processes=count_processes())
     documents = read_documents(packages or installed_packages(), minutes, progress)
     parts = split_documents(documents)

@@ -56,14 +56,14 @@ _SCORES = {
 class CostPanel:
     """The values of one score by floating-point operations of pre-training, for every system.
 
-    ``trivial`` methods have no cost.
+    ``baselines`` have no cost.
     """
 
     title: str
     score: str
     ours: dict[str, dict[float, Summary]] = field(default_factory=dict)
     paper: dict[str, dict[float, float]] = field(default_factory=dict)
-    trivial: dict[str, float] = field(default_factory=dict)
+    baselines: dict[str, float] = field(default_factory=dict)
 
     @property
     def num_points(self) -> int:
@@ -82,10 +82,10 @@ def draw_costs(tables: Sequence[ResultTable], output: Path) -> bool:
         return False
     known = name_systems(tables)
     names = {system: known[system] for system in known if any(system in {*each.ours, *each.paper} for each in found)}
-    trivial = list(dict.fromkeys(name for panel in found for name in panel.trivial))
+    baselines = list(dict.fromkeys(name for panel in found for name in panel.baselines))
     columns = min(_COLUMNS, len(found))
     rows = math.ceil(len(found) / columns)
-    legend_rows = math.ceil((len(names) + len(trivial) + 1) / columns)
+    legend_rows = math.ceil((len(names) + len(baselines) + 1) / columns)
     figure, panels = make_figure(
         columns,
         rows=rows,
@@ -96,7 +96,7 @@ def draw_costs(tables: Sequence[ResultTable], output: Path) -> bool:
     for panel in panels[len(found) :]:
         panel.remove()
     styles = {system: _style_system(place) for place, system in enumerate(names)}
-    lines = {name: _style_line(place) for place, name in enumerate(trivial)}
+    lines = {name: _style_line(place) for place, name in enumerate(baselines)}
     _name_styles(panels[0], {names[system]: style for system, style in styles.items()}, lines)
     limits = _find_decades(cost for each in found for cost in each.costs())
     for place, (panel, content) in enumerate(zip(panels, found, strict=False)):
@@ -143,8 +143,8 @@ def _make_panel(table: ResultTable, column: PaperColumn) -> CostPanel:
 def _add(panel: CostPanel, table: ResultTable, row: ResultRow, place: int) -> None:
     """Add a cell. Of several of one system at one cost the last counts: Table 1 has the paper's scores on test."""
     cell = row.cells[place]
-    if row.is_trivial and cell.summary:
-        panel.trivial[row.name] = cell.summary.mean
+    if row.is_baseline and cell.summary:
+        panel.baselines[row.name] = cell.summary.mean
     if row.cost is None:
         return
     system, _ = _identify(table, row)
@@ -186,7 +186,7 @@ def _name_styles(panel: Axes, systems: Mapping[str, dict[str, Any]], lines: Mapp
 def _draw_panel(
     panel: Axes, content: CostPanel, styles: Mapping[str, dict[str, Any]], lines: Mapping[str, dict[str, Any]]
 ) -> None:
-    for name, score in content.trivial.items():
+    for name, score in content.baselines.items():
         panel.axhline(score, **lines[name], linewidth=1.2, zorder=1)
     for system, style in styles.items():
         ours = sorted(content.ours.get(system, {}).items())

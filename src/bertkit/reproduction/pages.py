@@ -93,7 +93,7 @@ def _read_table(file: Path, name: str) -> ResultTable:
 
 
 def _has_picture(table: ResultTable) -> bool:
-    return any(cell.ours for row in table.rows if not row.is_trivial for cell in row.cells)
+    return any(cell.ours for row in table.rows if not row.is_baseline for cell in row.cells)
 
 
 def _section(table: ResultTable) -> str:
@@ -118,21 +118,21 @@ def plot_table(table: ResultTable, output: Path) -> None:
     if table.curves:
         _plot_curves(table, output)
         return
-    networks = [row for row in table.rows if not row.is_trivial]
+    networks = [row for row in table.rows if not row.is_baseline]
     columns = [place for place, _ in enumerate(table.columns) if any(row.cells[place].ours for row in networks)]
     rows = [row for row in networks if any(row.cells[place].has_score for place in columns)]
-    trivial = [row for row in table.rows if row.is_trivial and any(row.cells[place].ours for place in columns)]
+    baselines = [row for row in table.rows if row.is_baseline and any(row.cells[place].ours for place in columns)]
     width, height = 3.2 + 1.7 * len(columns), 2.6 + 0.34 * len(rows)
     figure, panels = make_figure(len(columns), width=width, height=height, title=table.heading)
     for panel, place in zip(panels, columns, strict=True):
         _draw_column(panel, [row.cells[place] for row in rows])
-        for row, dashes in zip(trivial, BASELINE_DASHES, strict=False):
+        for row, dashes in zip(baselines, BASELINE_DASHES, strict=False):
             if summary := row.cells[place].summary:
                 panel.axvline(summary.mean, color=INK, linewidth=1.2, linestyle=(0, dashes), zorder=1)
         set_panel_title(panel, table.columns[place])
         panel.set_yticks(range(len(rows)), [row.name for row in rows] if panel is panels[0] else [])
         show_literally(*panel.get_yticklabels())
-    for row, dashes in zip(trivial, BASELINE_DASHES, strict=False):  # the first panel may lack a line of the others
+    for row, dashes in zip(baselines, BASELINE_DASHES, strict=False):  # the first panel may lack a line of the others
         panels[0].plot([], [], color=INK, linewidth=1.2, linestyle=(0, dashes), label=row.name)
     add_shared_legend(panels[0], ncols=2)
     save(figure, output)

@@ -52,7 +52,7 @@ class PlannedRow:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedBaselines:
-    """The trivial methods of a benchmark by ``names``, and the unit that writes their scores to ``file``."""
+    """The baselines of a benchmark by ``names``, and the unit that writes their scores to ``file``."""
 
     names: list[str]
     file: Path
@@ -135,7 +135,7 @@ class ReproductionPlan:
         ]
 
     def _plan_baselines(self, task: FileTask | None) -> PlannedBaselines | None:
-        """The trivial methods of a task, on the examples that all systems are trained and scored on."""
+        """The baselines of a task, on the examples that all systems are trained and scored on."""
         if task is None:
             return None
         if task.name not in self._baselines:

@@ -4,7 +4,7 @@
     OUT/vectors.txt, word-models/NAME/      word vectors and untrained networks of the systems that read words
     OUT/pretraining/NAME/                   one run per network, for every table that needs it
     OUT/finetuning/NAME/TASK/               one run per system and task
-    OUT/baselines/TASK.json                 the trivial methods on each task
+    OUT/baselines/TASK.json                 the baselines of each task
     OUT/comparisons/                        intervals of differences between systems
     OUT/locks/                              what each process works on
     OUT/NAME.md, .svg, .json                a table, our figures beside the paper's

@@ -86,8 +86,8 @@ class ResultRow:
     system: str = ""
 
     @property
-    def is_trivial(self) -> bool:
-        """Whether the row has a trivial method, which has no cost, and which the paper does not have."""
+    def is_baseline(self) -> bool:
+        """Whether the row has a baseline, which has no cost, and which the paper does not have."""
         return self.cost is None and all(cell.paper is None for cell in self.cells)
 
 

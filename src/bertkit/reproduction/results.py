@@ -105,7 +105,7 @@ class ResultsReader:
 
 
 def _read_baselines(planned: PlannedTable) -> list[ResultRow]:
-    """A row for each trivial method that a task of the table has."""
+    """A row for each baseline that a task of the table has."""
     columns = list(zip(planned.table.columns, planned.baselines, strict=True))
     names = list(dict.fromkeys(name for _, baselines in columns if baselines for name in baselines.names))
     rows = []

@@ -14,7 +14,7 @@ from bertkit.errors import BertkitError, list_names, verb_of
 from bertkit.inference.fill import Filling, find_tokens
 from bertkit.inference.texts import Text
 from bertkit.server.activations import Activation, activate
-from bertkit.server.call import Call
+from bertkit.server.call import BY_REQUEST, Call
 from bertkit.server.errors import invalid, unable
 from bertkit.server.inputs import place_of
 from bertkit.server.models import FillInput, ServedModel, TaskInput, TaskResult
@@ -68,16 +68,28 @@ async def classify(
     *,
     activation: Activation | None = None,
     truncate: bool | None = None,
+    remedy: str = BY_REQUEST,
     field: str = "inputs",
 ) -> list[list[LabelScore]]:
-    """For each text all labels, the best first; ``activation`` replaces that of the model."""
+    """For each text all labels, the best first; ``activation`` replaces that of the model.
+
+    ``remedy`` is how the end of a text that is too long could be cut off.
+    """
     inputs = [model.text_input(text) for text in texts]
     for number, (text, each) in enumerate(zip(texts, inputs, strict=True)):
         if isinstance(each.task, TextTask) and each.task.pair == isinstance(text, str):
             reads, shape = _PAIR if each.task.pair else _SINGLE
             place = place_of(field, number, len(texts))
             raise invalid(f'the model "{model.name}" reads {reads}.', place, f"Send {shape}.")
-    results = await call.run(model, model.predictions, inputs, truncate=truncate, can_truncate=True, field=field)
+    results = await call.run(
+        model,
+        model.predictions,
+        inputs,
+        truncate=truncate,
+        remedy=remedy,
+        pairs=any(not isinstance(text, str) for text in texts),
+        field=field,
+    )
     return [_scores(model, result, activation or model.activation) for result in results]
 
 
@@ -202,7 +214,7 @@ async def embed(
     width = model.encoder.hidden_size
     if dimensions is not None and not 1 <= dimensions <= width:
         raise invalid(f"`dimensions` must be from 1 to {width}", "dimensions")
-    rows = await call.run(model, model.embeddings, texts, truncate=truncate, can_truncate=True, field=field)
+    rows = await call.run(model, model.embeddings, texts, truncate=truncate, remedy=BY_REQUEST, field=field)
     vectors = np.stack(rows)[:, :dimensions]
     if normalize:
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
@@ -213,7 +225,7 @@ async def embed_tokens(
     call: Call, model: ServedModel, texts: Sequence[str], *, truncate: bool | None = None
 ) -> list[NDArray[np.float32]]:
     """The states (T, H) of the T tokens of each text."""
-    return await call.run(model, model.token_states, texts, truncate=truncate, can_truncate=True)
+    return await call.run(model, model.token_states, texts, truncate=truncate, remedy=BY_REQUEST)
 
 
 async def compare(

@@ -30,11 +30,10 @@ _RATE_MEMORY = 0.8
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What a batch was: its model's name, its requests, inputs and tokens, and its seconds."""
+    """What a batch was: its model's name, its requests and tokens, and its seconds."""
 
     model: str
     requests: int
-    inputs: int
     tokens: int
     seconds: float
 
@@ -175,7 +174,7 @@ class Batcher:
         tokens = sum(each.num_tokens for each in inputs)
         self._rate = _RATE_MEMORY * self._rate + (1 - _RATE_MEMORY) * tokens / max(seconds, 1e-6)
         # Before the answers are given: a client that has its answer finds the batch in the metrics.
-        self._observe(BatchReport(jobs[0].model, len(jobs), len(batch), tokens, seconds))
+        self._observe(BatchReport(jobs[0].model, len(jobs), tokens, seconds))
         for (job, place), result in results:
             job.results[place] = result
         for job in jobs:

@@ -15,6 +15,9 @@ from bertkit.server.jobs import Job, Operation, TooLongError, Usage
 from bertkit.server.models import ServedModel
 from bertkit.server.service import Service
 
+BY_REQUEST = "ask for its end to be cut off with truncate: true"
+BY_SERVER = "start the server with --auto-truncate"
+
 
 @dataclass(slots=True)
 class Call:
@@ -70,14 +73,17 @@ class Call:
         inputs: Sequence[Any],
         *,
         truncate: bool | None = None,
-        can_truncate: bool = False,
+        remedy: str = "",
+        pairs: bool = False,
         field: str = "inputs",
         numbered: bool = True,
     ) -> list[Any]:
         """The results of an operation for all inputs.
 
-        ``truncate`` is what the request says; None leaves it to the server. ``can_truncate`` is whether it may say so.
-        ``field`` is for errors, with the number of an input unless all are made of one.
+        ``truncate`` is what the request says; None leaves it to the server. ``remedy`` is how the end of a text that is
+        too long could be cut off, if it can.
+        ``field`` is for errors, with the number of an input unless all are made of one; of ``pairs`` the two texts are
+        too long together.
         """
         cut = self.service.truncate if truncate is None else truncate
         job = Job(operation, inputs, self.find_deadline(), cut, model.name)
@@ -86,7 +92,7 @@ class Call:
             results = await asyncio.wrap_future(self.service.batcher.submit(job))
         except TooLongError as error:
             place = place_of(field, error.number, len(inputs) if numbered else 1)
-            raise _explain_length(error, place, can_truncate) from error
+            raise _explain_length(error, place, remedy, pairs=pairs) from error
         except BertkitError as error:
             raise unable(model.describe_error(error)) from error
         except MemoryError as error:
@@ -102,9 +108,9 @@ class Call:
         self.usage.add(job.usage)
 
 
-def _explain_length(error: TooLongError, place: str, can_truncate: bool) -> ServerError:
+def _explain_length(error: TooLongError, place: str, remedy: str, *, pairs: bool) -> ServerError:
     """TEI's sentence with the field of the request, and what to do."""
-    advice = "Shorten the text" + (", or ask for its end to be cut off with truncate: true." if can_truncate else ".")
+    advice = f"Shorten {'one of the two texts' if pairs else 'the text'}{f', or {remedy}' if remedy else ''}."
     name = "inputs" if place.partition("[")[0] in ("inputs", "texts") else place  # TEI's word for its own fields
     message = f"Input validation error: `{name}` must have less than {error.limit + 1} tokens. Given: {error.given}."
     return ServerError(422, message, field=place, hint=advice, code="too_long")

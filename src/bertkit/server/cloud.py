@@ -12,7 +12,7 @@ from msgspec import Struct
 from bertkit.errors import usage_error
 from bertkit.server import cohere, huggingface, label_studio, openai, tei
 from bertkit.server.call import Call
-from bertkit.server.errors import invalid, malformed
+from bertkit.server.errors import ServerError, invalid, malformed
 from bertkit.server.inputs import check_number
 from bertkit.server.models import EMBED
 from bertkit.server.reading import convert
@@ -84,7 +84,10 @@ async def _predict_instances(call: Call, request: VertexRequest) -> object:
     if task in _NESTED and len(texts) == len(records) and all(isinstance(text, str) for text in texts):
         return {"predictions": await huggingface.dispatch(call, {"inputs": texts, **common})}
     places = asyncio.Semaphore(_INSTANCES_AT_A_TIME)
-    parts = [asyncio.ensure_future(_predict_instance(call, {**common, **record}, places)) for record in records]
+    parts = [
+        asyncio.ensure_future(_predict_instance(call, number, {**common, **record}, places))
+        for number, record in enumerate(records)
+    ]
     try:
         return {"predictions": await asyncio.gather(*parts)}
     finally:
@@ -92,10 +95,14 @@ async def _predict_instances(call: Call, request: VertexRequest) -> object:
             part.cancel()
 
 
-async def _predict_instance(call: Call, body: dict[str, Any], places: asyncio.Semaphore) -> object:
+async def _predict_instance(call: Call, number: int, body: dict[str, Any], places: asyncio.Semaphore) -> object:
     """The prediction for one input, without the list around that of one text."""
     async with places:
-        found = await huggingface.dispatch_patiently(call, body)
+        try:
+            found = await huggingface.dispatch_patiently(call, body)
+        except ServerError as error:
+            error.field = ".".join([f"instances[{number}]", *([error.field] if error.field else [])])
+            raise
     task = huggingface.task_of_body(call.find_model(body["model"]), body)
     return found if task not in _NESTED or isinstance(body["inputs"], list) else found[0]  # type: ignore[index]
 

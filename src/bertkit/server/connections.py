@@ -189,7 +189,7 @@ class MergedWrites(asyncio.Transport):
         return self._transport.get_write_buffer_size() + sum(map(len, self._parts))
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Of the socket, such as its addresses."""
+        """What asyncio knows about the socket, such as its addresses."""
         return self._transport.get_extra_info(name, default)
 
 

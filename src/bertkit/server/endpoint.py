@@ -70,7 +70,7 @@ class Endpoint:
 
     ``record`` is the type of the body, None for a request without one; ``handle`` gets it and returns what is sent as
     JSON, or a Reply. ``query`` are the fields of its query. Errors have the form of ``dialect``. An ``open`` endpoint
-    needs no key and is never refused for overload. ``accepts`` are content types; of other types than JSON the handler
+    needs no key and is never refused for overload. ``accepts`` is the content type; of another than JSON the handler
     gets the bytes.
     """
 
@@ -83,7 +83,7 @@ class Endpoint:
     method: str = "POST"
     dialect: Dialect = "flat"
     open: bool = False
-    accepts: tuple[str, ...] = (JSON,)
+    accepts: str = JSON
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -119,8 +119,7 @@ class Endpoint:
         body = await service.bodies.read(call.headers, receive, accepted=self.accepts)
         try:
             with service.running():
-                is_json = call.headers["content-type"].partition(";")[0].strip().lower() == JSON
-                record = decode(body, self.record) if is_json else body
+                record = decode(body, self.record) if self.accepts == JSON else body
                 work = self.handle(call, record)
                 return await _reply(call, await _while_connected(work, receive, service.limits.seconds))
         finally:

@@ -60,14 +60,14 @@ FORMS: Mapping[str, Form] = {
         "",
         lambda f: {"inputs": [[f["text"], f["pair"]]]},
     ),
-    NUMBER: Form("Give a text a number", _TEXT, "text_classification", lambda f: {"inputs": f["text"]}),
+    NUMBER: Form("Predict a number", _TEXT, "text_classification", lambda f: {"inputs": f["text"]}),
     RERANK: Form(
         "Sort texts by relevance",
         {"text": "Query", "texts": "Texts, one per line"},
         "",
         lambda f: {"query": f["text"], "texts": list_lines(f["texts"])},
     ),
-    "token-classification": Form("Find names", _TEXT, "token_classification", lambda f: {"inputs": f["text"]}),
+    "token-classification": Form("Tag words", _TEXT, "token_classification", lambda f: {"inputs": f["text"]}),
     "question-answering": Form(
         "Answer a question",
         {"text": "Question", "context": "Text with the answer"},
@@ -140,8 +140,10 @@ async def submit(call: Call, body: bytes) -> object:
 async def _run(call: Call, model: ServedModel, name: str, fields: Mapping[str, str]) -> object:
     body = {**FORMS[name].make_body(fields), "model": model.name}
     if name == RERANK:
-        return await rerank(call, convert({**body, "return_text": True}, RerankRequest))
+        return await rerank(call, convert({**body, "return_text": True, "truncate": True}, RerankRequest))
     record, handle = HANDLERS[_task(name)]
+    if "truncate" in record.__struct_fields__:
+        body["truncate"] = True  # the page says that a text was cut
     if name == SIMILARITY and len(body["inputs"]) > _MOST_COMPARED:
         raise invalid(f"the page compares {_MOST_COMPARED} sentences at most: send fewer lines", "texts")
     result = await handle(call, convert(body, record))
@@ -210,7 +212,7 @@ def write_examples(
         headers = ", headers={'authorization': 'Bearer KEY'}" if key else ""
         return {"curl": curl, "Python": f"import httpx\nhttpx.post({address + path!r}, json={sent!r}{headers}).json()"}
     token = ", token='KEY'" if key else ""
-    client = f"InferenceClient({f'{address}/models/{quote(model)}'!r}{token})"
+    client = f"InferenceClient({address + path!r}{token})"
     call = f"{client}.{method}({_python_arguments(name, body)})"
     return {"curl": curl, "Python": f"from huggingface_hub import InferenceClient\n{call}"}
 

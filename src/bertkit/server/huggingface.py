@@ -21,6 +21,7 @@ from bertkit.server.reading import convert
 from bertkit.server.records import (
     ChooseRequest,
     ClassifyRequest,
+    EmbedParameters,
     EmbedRequest,
     FillRequest,
     QuestionRequest,
@@ -102,27 +103,27 @@ async def question_answering(call: Call, request: QuestionRequest) -> object:
 
 async def feature_extraction(call: Call, request: EmbedRequest) -> object:
     """One vector per text, always nested, of length 1 unless ``normalize`` is false."""
-    model = call.find_model(request.model, EMBED)
-    texts = check_inputs(await read_ids(request.inputs, model, "inputs"), call.service.limits)
-    settings = request.settings()
-    refuse_left(call, request)
-    prompt = model.find_prompt(request.prompt_name)
+    model, texts, settings = await read_texts(call, request)
     return await abilities.embed(
         call,
         model,
-        [prompt + text for text in texts],
+        texts,
         normalize=settings.normalize is not False,
         dimensions=settings.dimensions,
         truncate=settings.truncate,
     )
 
 
-def refuse_left(call: Call, request: EmbedRequest) -> None:
-    """422 for a request whose texts would lose their beginning."""
-    truncate = request.settings().truncate
-    cuts = call.service.truncate if truncate is None else truncate
+async def read_texts(call: Call, request: EmbedRequest) -> tuple[ServedModel, list[str], EmbedParameters]:
+    """The model, the texts with their prompt, and the settings; 422 if texts would lose their beginning."""
+    model = call.find_model(request.model, EMBED)
+    settings = request.settings()
+    cuts = call.service.truncate if settings.truncate is None else settings.truncate
     if request.truncation_direction.lower() == "left" and cuts:
         raise invalid("only the end of a text can be cut off: `truncation_direction` must be right")
+    prompt = model.find_prompt(request.prompt_name)
+    texts = check_inputs(await read_ids(request.inputs, model, "inputs"), call.service.limits)
+    return model, [prompt + text for text in texts], settings
 
 
 async def sentence_similarity(call: Call, request: SimilarityRequest) -> object:

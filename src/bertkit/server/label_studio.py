@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from msgspec import Struct
 
 from bertkit.server import abilities
-from bertkit.server.call import Call
+from bertkit.server.call import BY_SERVER, Call
 from bertkit.server.errors import invalid, unable
 from bertkit.server.inputs import check_inputs
 from bertkit.server.models import ServedModel
@@ -116,7 +116,7 @@ async def _spans(call: Call, model: ServedModel, texts: list[str], names: Names)
 
 async def _choices(call: Call, model: ServedModel, texts: list[str], names: Names) -> list[dict[str, object]]:
     results = []
-    for labels in await abilities.classify(call, model, texts, field="tasks"):
+    for labels in await abilities.classify(call, model, texts, remedy=BY_SERVER, field="tasks"):
         given = [each.label for each in labels if each.predicted]
         choice = _result(names, "choices", {"choices": given}, score=labels[0].score)
         results.append({"result": [choice], "score": labels[0].score})

@@ -16,7 +16,7 @@ class Limits:
     Of a request: ``body_bytes``; the number of ``inputs`` and the ``characters`` of each; ``seconds`` until it has to
     be answered. Of a connection: seconds until its headers (``header_seconds``) and its body (``body_seconds``) have
     arrived, and in which the client reads nothing of what was sent (``write_seconds``). Of the server: ``requests`` at
-    a time, bytes of bodies and as many of large answers that clients have not read yet (``read_bytes``),
+    a time, bytes of bodies and as many of large answers that clients have not read yet (``held_bytes``),
     ``queued_tokens`` that wait for a model, ``batch_tokens`` that a model reads at a time, and the seconds
     (``window_seconds``) that a batch waits for more requests.
     """
@@ -29,7 +29,7 @@ class Limits:
     body_seconds: PositiveFloat = 60.0
     write_seconds: PositiveFloat = 60.0
     requests: PositiveInt = 256
-    read_bytes: PositiveInt = 64 * MEGABYTE
+    held_bytes: PositiveInt = 64 * MEGABYTE
     queued_tokens: PositiveInt = 262_144
     batch_tokens: PositiveInt = 2048
     window_seconds: PositiveFloat = 0.002

@@ -83,8 +83,8 @@ class ServedModel:
         self.max_length = pipeline.max_length if self.task is None else self.task.max_length
         own = [] if self.task is None else [self.task.pipeline_tag]
         self.tasks = (*own, *([FILL] if self.fills else []), EMBED)
-        self.predictions, self.fillings = Predictions(self), Fillings(self)
-        self.embeddings, self.token_states = Embeddings(self), TokenStates(self)
+        self.predictions, self.fillings = PredictOperation(self), FillOperation(self)
+        self.embeddings, self.token_states = EmbedOperation(self), EmbedTokensOperation(self)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -127,6 +127,9 @@ class ServedModel:
         if not isinstance(known.get(name), str):
             listed = f"it has: {', '.join(map(str, known))}" if known else "it has none: send the text with it"
             raise invalid(f'the model "{self.name}" has no such prompt; {listed}', "prompt_name")
+        if known[name] and not self.pipeline.embedding.include_prompt:
+            message = f'the vectors of "{self.name}" leave the tokens of a prompt out, which bertkit cannot do'
+            raise invalid(message, "prompt_name")
         return str(known[name])
 
     def describe_error(self, error: BertkitError) -> str:
@@ -166,7 +169,7 @@ class ServedModel:
         return outputs
 
 
-class Predictions:
+class PredictOperation:
     """``TaskInput`` to ``TaskResult``."""
 
     def __init__(self, model: ServedModel) -> None:
@@ -194,7 +197,7 @@ class Predictions:
         return results
 
 
-class Embeddings:
+class EmbedOperation:
     """Texts to vectors (H,) in float32, not normalized."""
 
     def __init__(self, model: ServedModel) -> None:
@@ -218,7 +221,7 @@ class Embeddings:
         return TextEmbedder(self._model.encoder, EmbeddingSettings(pool=pipeline.embedding.pool)).eval()
 
 
-class TokenStates(Embeddings):
+class EmbedTokensOperation(EmbedOperation):
     """Texts to the states (T, H) of their T tokens in float32, special tokens included."""
 
     def encode(self, inputs: Sequence[str]) -> list[Encoded]:
@@ -248,7 +251,7 @@ class FillInput(NamedTuple):
     candidates: tuple[int, ...] | None = None
 
 
-class Fillings:
+class FillOperation:
     """``FillInput`` to the candidates for each mask."""
 
     def __init__(self, model: ServedModel) -> None:

@@ -95,11 +95,11 @@ def _operation(endpoint: Endpoint, known: dict[Any, Any], tasks: list[dict[str, 
             schema: Any = {"anyOf": tasks}
         else:
             schema = known.get(endpoint.record, {"type": "object"})
-        if NDJSON in endpoint.accepts:
+        if endpoint.accepts == NDJSON:
             schema = {"anyOf": [text, schema]}  # of a line
         operation["requestBody"] = {
             "required": True,
-            "content": {kind: {"schema": schema} for kind in endpoint.accepts},
+            "content": {endpoint.accepts: {"schema": schema}},
         }
         operation["responses"] |= {status: {"description": reason} for status, reason in _ERRORS.items()}
     return operation

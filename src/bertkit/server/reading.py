@@ -29,14 +29,14 @@ class ClientLeftError(Exception):
 
 
 class Bodies:
-    """Reads bodies; all that are being read or worked on hold ``Limits.read_bytes`` bytes at most."""
+    """Reads bodies; all that are being read or worked on hold ``Limits.held_bytes`` bytes at most."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.held = 0
 
-    async def read(self, headers: Mapping[str, str], receive: Receive, *, accepted: tuple[str, ...]) -> bytes:
-        """The whole body, of a content type that is ``accepted``; the caller calls ``release`` with its length."""
+    async def read(self, headers: Mapping[str, str], receive: Receive, *, accepted: str) -> bytes:
+        """The whole body, of the content type ``accepted``; the caller calls ``release`` with its length."""
         check_content_type(headers, accepted)
         declared = headers.get("content-length", "")
         if declared.isdecimal() and int(declared) > self._limits.body_bytes:  # before it is read
@@ -54,7 +54,7 @@ class Bodies:
                     self.held += len(part)
                     if size > self._limits.body_bytes:
                         raise _too_large(self._limits.body_bytes)
-                    if self.held > self._limits.read_bytes:
+                    if self.held > self._limits.held_bytes:
                         raise overloaded(1.0, close=True)
                     parts.append(part)
                     if not message.get("more_body", False):
@@ -72,11 +72,11 @@ class Bodies:
         self.held -= size
 
 
-def check_content_type(headers: Mapping[str, str], accepted: tuple[str, ...]) -> None:
+def check_content_type(headers: Mapping[str, str], accepted: str) -> None:
     """Raise 415 for a body of another type, or for one that is compressed."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in accepted:
-        raise ServerError(415, f"the content type must be {' or '.join(accepted)}", close=True)
+    if kind != accepted:
+        raise ServerError(415, f"the content type must be {accepted}", close=True)
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise ServerError(415, "compressed bodies are not accepted: send the JSON itself", close=True)
 

@@ -51,7 +51,7 @@ def _tei() -> list[Endpoint]:
     posts = (
         ("/embed", huggingface.feature_extraction, EmbedRequest, "Vectors of texts"),
         ("/embed_all", tei.embed_all, EmbedRequest, "States of the tokens of texts"),
-        ("/embed_sparse", tei.embed_sparse, EmbedRequest, "None: vectors of texts are dense"),
+        ("/embed_sparse", tei.embed_sparse, EmbedRequest, "Sparse vectors: not supported (424)"),
         ("/rerank", cohere.rerank_either, _ANY, "Texts by their relevance for a query"),
         ("/similarity", huggingface.sentence_similarity, SimilarityRequest, "Cosines with a sentence"),
         ("/tokenize", tei.tokenize, tei.TokenizeRequest, "Tokens of texts"),
@@ -112,7 +112,7 @@ def _pages() -> list[Endpoint]:
         ("/explain", explanations.show_explanation, "Which tokens a prediction rests on", _EXPLAINED),
     )
     submit = Endpoint(
-        path="/page", handle=forms.submit, record=bytes, summary="A form of the page", tag="Page", accepts=(FORM,)
+        path="/page", handle=forms.submit, record=bytes, summary="A form of the page", tag="Page", accepts=FORM
     )
     stream = StreamEndpoint(
         path="/stream",

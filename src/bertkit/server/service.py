@@ -111,7 +111,7 @@ class Service:
         a large answer when no other is being sent.
         """
         state, counted = self.state, size if size > LARGE_ANSWER else 0
-        fits = not (counted and state.unsent) or state.unsent + counted <= self.limits.read_bytes
+        fits = not (counted and state.unsent) or state.unsent + counted <= self.limits.held_bytes
         counted *= fits
         state.unsent += counted
         try:

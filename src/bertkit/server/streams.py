@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from bertkit.server import huggingface
 from bertkit.server.call import Call
 from bertkit.server.endpoint import CLIENT_LEFT, ENCODER, Endpoint, encode, finish, send_reply, start_call
-from bertkit.server.errors import ServerError, internal, malformed, overloaded
+from bertkit.server.errors import ServerError, internal, malformed
 from bertkit.server.jobs import Usage
 from bertkit.server.logs import log_error
 from bertkit.server.reading import NDJSON, ClientLeftError, check_content_type, convert, decode
@@ -48,16 +49,16 @@ class StreamEndpoint(Endpoint):
     ``{"index": n, "error": ...}``. The query may have a ``model``. A line has the limits of a whole body.
     """
 
-    accepts: tuple[str, ...] = (NDJSON,)
+    accepts: str = NDJSON
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer line by line."""
         begin = time.monotonic()
         call = start_call(scope, begin)
-        state, status = call.service.state, CLIENT_LEFT
-        state.running += 1
+        status = CLIENT_LEFT
         try:
-            status = await self._answer_stream(call, scope, receive, send)
+            with ExitStack() as counted:
+                status = await self._answer_stream(call, scope, receive, send, counted)
         except ClientLeftError:
             pass
         except asyncio.CancelledError:  # the grace is over: the connection is closed without the end of the answer
@@ -66,20 +67,18 @@ class StreamEndpoint(Endpoint):
             status = 500
             raise
         finally:
-            state.running -= 1
             call.leave()
             finish(call, status, time.monotonic() - begin)
 
-    async def _answer_stream(self, call: Call, scope: Scope, receive: Receive, send: Send) -> int:
-        """Send the answers, or why there are none; the status."""
+    async def _answer_stream(self, call: Call, scope: Scope, receive: Receive, send: Send, counted: ExitStack) -> int:
+        """Send the answers, or why there are none; the status. ``counted`` ends with the stream."""
         try:
             self.admit(call, scope)
             if scope["http_version"] == "1.0":
                 raise ServerError(505, "a stream needs HTTP/1.1, which has answers in parts", close=True)
             check_content_type(call.headers, self.accepts)
             call.find_model(call.query.get("model"))
-            if call.service.state.running > call.service.limits.requests:
-                raise overloaded(1.0)
+            counted.enter_context(call.service.running())
         except Exception as error:
             reply = self.explain(call, error)
             await send_reply(send, reply, [("x-request-id", call.request_id)])

@@ -15,11 +15,10 @@ from bertkit.server import abilities
 from bertkit.server.activations import Activation
 from bertkit.server.call import Call
 from bertkit.server.errors import invalid, unable
-from bertkit.server.huggingface import label_records, refuse_left
+from bertkit.server.huggingface import label_records, read_texts
 from bertkit.server.inputs import check_inputs, check_text
 from bertkit.server.models import EMBED, ServedModel
 from bertkit.server.records import EmbedRequest, Request
-from bertkit.server.token_ids import read_ids
 
 _ANSWER_TOKENS = 200_000
 """The most tokens of an answer: 16 MB of JSON."""
@@ -103,11 +102,8 @@ async def tokenize(call: Call, request: TokenizeRequest) -> object:
 
 async def embed_all(call: Call, request: EmbedRequest) -> object:
     """For each text the state of every token, special tokens included, as it leaves the last layer."""
-    model = call.find_model(request.model, EMBED)
-    refuse_left(call, request)
-    prompt, truncate = model.find_prompt(request.prompt_name), request.settings().truncate
-    texts = check_inputs(await read_ids(request.inputs, model, "inputs"), call.service.limits)
-    return await abilities.embed_tokens(call, model, [prompt + text for text in texts], truncate=truncate)
+    model, texts, settings = await read_texts(call, request)
+    return await abilities.embed_tokens(call, model, texts, truncate=settings.truncate)
 
 
 async def embed_sparse(call: Call, request: EmbedRequest) -> object:

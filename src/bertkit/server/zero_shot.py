@@ -8,7 +8,7 @@ import numpy as np
 
 from bertkit.server.abilities import LabelScore
 from bertkit.server.activations import activate
-from bertkit.server.call import Call
+from bertkit.server.call import BY_REQUEST, Call
 from bertkit.server.errors import invalid, unable
 from bertkit.server.inputs import refuse_repetition
 from bertkit.server.models import ServedModel, TaskResult
@@ -47,7 +47,7 @@ async def classify_zero_shot(
         raise unable(f'the model "{model.name}" is not trained for inference: it has no label "{_ENTAILMENT}"')
     inputs = [model.text_input((text, template.replace("{}", label))) for label in labels]
     results: list[TaskResult] = await call.run(
-        model, model.predictions, inputs, truncate=truncate, can_truncate=True, numbered=False
+        model, model.predictions, inputs, truncate=truncate, remedy=BY_REQUEST, numbered=False
     )
     logits = np.array([mean_output(result.outputs, "logits") for result in results])
     entailed = logits[:, names.index(_ENTAILMENT)]

@@ -15,14 +15,14 @@ import numpy as np
 import torch
 
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
 from bertkit.inference.conversion import load_whole_model
+from bertkit.inference.encoder_pipeline import EncoderPipeline
 from bertkit.inference.onnx_model import HIDDEN_STATES, INPUTS, quantize_onnx, write_onnx
 from bertkit.inference.pipeline import load
 from bertkit.inference.runtime import ResolvedPrecision
 from bertkit.machine.precision import Precision
 from bertkit.model import Model
-from bertkit.nn.text_pooling import Pooling, pool_states
+from bertkit.nn.text_pooling import pool_states
 from bertkit.optional import require
 from bertkit.options.speed import InferencePeer
 from bertkit.speed.rounds import EXTRA, fastest_of
@@ -74,13 +74,16 @@ def _load_own(folder: Path, precision: ResolvedPrecision) -> Embed:
     return load(folder, precision=precision).embed
 
 
-def in_batches(
-    run: Callable[[Any, Any], Any], tokenize: Callable[[Sequence[str]], list[Any]], pool: Pooling, size: int
-) -> Embed:
-    """Batches of similar length, padded to their longest text; ``run`` maps ids and mask (B, T) to states (B, T, H)."""
+def in_batches(run: Callable[[Any, Any], Any], model: EncoderPipeline, size: int) -> Embed:
+    """Batches of similar length, padded to their longest text; ``run`` maps ids and mask (B, T) to states (B, T, H).
+
+    Texts are tokenized and cut as ``model`` reads them, and their states pooled as it pools them.
+    """
+    tokenizer, longest, pool = model.tokenizer, model.max_length, model.embedding.pool
 
     def embed(texts: Sequence[str]) -> Any:
-        ids = tokenize(texts)
+        encoded = tokenizer.encode_batch(list(texts))
+        ids = [[tokenizer.start_id, *each.ids[: longest - 2], tokenizer.end_id] for each in encoded]
         order = sorted(range(len(ids)), key=lambda place: -len(ids[place]))
         vectors: list[Any] = [None] * len(ids)
         for start in range(0, len(order), size):
@@ -96,23 +99,6 @@ def in_batches(
         return np.stack(vectors)
 
     return embed
-
-
-def _tokenizer(path: Path) -> Callable[[Sequence[str]], list[Any]]:
-    """The tokenizer of the model in ``path``, as a function from texts to their ids with the special ones."""
-    folder = ModelFolder.open(path)
-    longest = _stated(path).max_length or folder.positions or 512
-    start, end = folder.tokenizer.start_id, folder.tokenizer.end_id
-
-    def tokenize(texts: Sequence[str]) -> list[Any]:
-        return [[start, *each.ids[: longest - 2], end] for each in folder.tokenizer.encode_batch(list(texts))]
-
-    return tokenize
-
-
-def _stated(path: Path) -> SentenceEmbedding:
-    """How the model in ``path`` was trained to make vectors; the mean if it was not."""
-    return ModelFolder.open(path).embedding or SentenceEmbedding()
 
 
 def _onnx_file(folder: Path, temporary: Path) -> Path:
@@ -131,7 +117,7 @@ def _load_hugging_face(folder: Path, precision: Precision) -> Embed:
         output = model(input_ids=torch.from_numpy(tokens), attention_mask=torch.from_numpy(mask))
         return output.last_hidden_state.float().numpy()
 
-    return in_batches(run, _tokenizer(folder), _stated(folder).pool, _BATCH)
+    return in_batches(run, load(folder), _BATCH)
 
 
 def _load_onnx_runtime(folder: Path, file: Path, size: int) -> Embed:
@@ -144,7 +130,7 @@ def _load_onnx_runtime(folder: Path, file: Path, size: int) -> Embed:
         inputs = dict(zip(INPUTS, (tokens, mask, np.zeros_like(tokens)), strict=True))
         return session.run([HIDDEN_STATES], inputs)[0]
 
-    return in_batches(run, _tokenizer(folder), _stated(folder).pool, size)
+    return in_batches(run, load(folder), size)
 
 
 def _load_openvino(folder: Path, file: Path, precision: Precision) -> Embed:
@@ -160,7 +146,7 @@ def _load_openvino(folder: Path, file: Path, precision: Precision) -> Embed:
     def run(tokens: Any, mask: Any) -> Any:
         return request.infer([tokens, mask, np.zeros_like(tokens)])[0]
 
-    return in_batches(run, _tokenizer(folder), _stated(folder).pool, _BATCH)
+    return in_batches(run, load(folder), _BATCH)
 
 
 def _load_sentence_transformers(folder: Path) -> Embed:

@@ -15,6 +15,15 @@ def is_hub_id(source: str) -> bool:
     return _ID.fullmatch(source) is not None and not Path(source).parent.exists()
 
 
+def describe_partial_copy(folder: Path) -> str:
+    """What to do if ``folder`` is in the cache of huggingface_hub, which may have a part of a model; else empty."""
+    cached = folder.parent.parent.name
+    if folder.parent.name != "snapshots" or not cached.startswith("models--"):
+        return ""
+    name = cached.removeprefix("models--").replace("--", "/", 1)
+    return f" The cache of huggingface_hub has a part of {name}: bertkit import {name} -o {name.rpartition('/')[2]}"
+
+
 def find_downloaded(name: str) -> Path | None:
     """The folder of the model ``name`` in the cache of huggingface_hub, where any library may have put it.
 

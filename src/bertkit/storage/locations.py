@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shlex import quote
 
-from bertkit.errors import BertkitError, data_error, did_you_mean, list_names, usage_error
+from bertkit.errors import BertkitError, data_error, find_nearest, list_names, usage_error
 from bertkit.storage.atomic import recoverable_path
 from bertkit.storage.hub import find_downloaded, is_hub_id
 
@@ -107,9 +106,8 @@ def require_run(path: Path) -> None:
     """Raise a usage error if there is nothing at the path of a run."""
     if not path.exists():
         runs = sorted(each.parent for each in path.parent.glob("*/run.json"))
-        near = difflib.get_close_matches(path.name, [each.name for each in runs], n=1)
-        hint = f" Did you mean {path.parent / near[0]}?" if near else list_paths(runs)
-        raise usage_error(f"no run at {path}.{hint}")
+        near = _suggest(path, runs)
+        raise usage_error(f"no run at {path}.{near or list_paths(runs)}")
 
 
 def require_data(path: Path) -> None:
@@ -117,12 +115,10 @@ def require_data(path: Path) -> None:
     if path.is_file() and path.suffix == ".toml":
         raise usage_error(f"{path} is a file of settings, and no prepared corpus. Give it with --config {path}")
     if path.is_file():
-        command = f"bertkit prepare {quote(str(path))} --tokenizer TOK -o DATA"
-        raise usage_error(f"{path} is a file, and no prepared corpus. Prepare it: {command}")
+        command = "bertkit prepare FILE... --tokenizer TOK -o DATA"
+        raise usage_error(f"{path} is a file, and no prepared corpus. Files of text are prepared with: {command}")
     if not path.is_dir():
-        near = did_you_mean(str(path), (str(each.parent) for each in path.parent.glob("*/manifest.json"))).replace(
-            '"', ""
-        )
+        near = _suggest(path, (each.parent for each in path.parent.glob("*/manifest.json")))
         command = f"bertkit prepare FILE... --tokenizer TOK -o {quote(str(path))}"
         raise usage_error(f"no data at {path}.{near or f' Make it with: {command}'}")
 
@@ -156,8 +152,8 @@ def _explain_absence(path: Path) -> str:
         return f"at {path}: it has neither config.json nor model/config.json."
     siblings = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
     models = [each for each in siblings if any((each / name).is_file() for name in _MODEL_FILES)]
-    if near := difflib.get_close_matches(path.name, [each.name for each in models], n=1):
-        return f"at {path}. Did you mean {path.parent / near[0]}?"
+    if near := _suggest(path, models):
+        return f"at {path}.{near}"
     hint = ""
     if is_hub_id(str(path)):
         hint = f" If that is a model on the hub: bertkit import {path} -o {path.name}, and name the folder."
@@ -171,8 +167,12 @@ def list_paths(paths: Sequence[Path]) -> str:
 
 def suggest_path(path: Path) -> str:
     """`` Did you mean PATH?`` with the most similar name in the same folder; empty if there is none."""
-    others = (str(each) for each in path.parent.glob("*") if each != path)  # a broken link has the name itself
-    return did_you_mean(str(path), others).replace('"', "")
+    return _suggest(path, (each for each in path.parent.glob("*") if each != path))  # a broken link has the name itself
+
+
+def _suggest(path: Path, others: Iterable[Path]) -> str:
+    near = find_nearest(path.name, (each.name for each in others))
+    return "" if near is None else f" Did you mean {path.parent / near}?"
 
 
 def refuse_lfs_pointers(paths: Iterable[Path]) -> None:

@@ -18,7 +18,7 @@ from bertkit.storage.atomic import write_json, write_text
 class PointResult(Result):
     """A finished point: its settings, and the dev score of every seed. ``failed`` is the error if there are none.
 
-    ``verdict`` compares the mean with the trivial alternatives.
+    ``verdict`` compares the mean with the baselines.
     """
 
     settings: dict[str, str]

@@ -90,7 +90,7 @@ class Axis:
         return not self.is_integer and self.high >= _LOGARITHMIC_FROM * self.low > 0
 
     @property
-    def ends(self) -> tuple[str, ...]:
+    def candidates(self) -> tuple[str, ...]:
         """The values to check: the listed ones, or the ends of the range; if both are valid, so are all between."""
         return self.values or (str(self.low), str(self.high))
 
@@ -202,7 +202,7 @@ def _read_range(name: str, text: str) -> Axis:
 
 def grid_points(axes: Sequence[Axis]) -> Iterator[Point]:
     """Every point of the grid; the last axis varies fastest."""
-    for values in itertools.product(*(axis.ends for axis in axes)):
+    for values in itertools.product(*(axis.candidates for axis in axes)):
         yield Point(tuple(zip((axis.name for axis in axes), values, strict=True)))
 
 
@@ -229,8 +229,8 @@ def checked_runs(axes: Sequence[Axis], base: FinetuneRun, *, sampled: bool) -> I
 
 def _vary_one(axes: Sequence[Axis]) -> Iterator[Point]:
     """The first end of every axis, and then all other ends of one axis after the other: their product may be huge."""
-    first = {axis.name: axis.ends[0] for axis in axes}
+    first = {axis.name: axis.candidates[0] for axis in axes}
     yield Point(tuple(first.items()))
     for axis in axes:
-        for value in axis.ends[1:]:
+        for value in axis.candidates[1:]:
             yield Point(tuple((first | {axis.name: value}).items()))

@@ -128,6 +128,9 @@ class _Worker:
             if result.best is None:
                 reason = result.points[0].failed
                 raise DivergenceError(f"all {len(result.points)} points have failed; the first one: {reason}")
+            if self._sweep.trials and len(result.points) < self._sweep.trials:
+                different = count_of(len(result.points), "different configuration")
+                self._progress.say(f"{count_of(self._sweep.trials, 'trial')} gave {different}")
             plot_sweep(series, result.metric, self._folder / "sweep.svg")
             folder.note(ended=DONE, best=result.best.settings, mean=config.to_json(result.best.mean))
         return result
@@ -164,8 +167,8 @@ class _Worker:
 
     def _run(self, point: Point, folder: RunFolder, interrupts: Interrupts) -> None:
         points = self.points()
-        total = self._sweep.trials or len(points)
-        self._progress.say(f"point {points.index(point) + 1} of {total}: {point}")
+        of_all = "" if self._sweep.trials else f" of {len(points)}"  # trials may sample a point again
+        self._progress.say(f"point {points.index(point) + 1}{of_all}: {point}")
         run = point.run(self._base, folder.path)
         begin_run(folder, settings_record(run), run, origins={**self._origins, **point.origins()})
         if self._data is None or not self._data.fits(run):

@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Literal, NamedTuple
 
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import data_error, list_names, usage_error
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table, require_text
 from bertkit.storage.json_text import parse_list
@@ -60,7 +60,7 @@ def find_choices(names: Sequence[str]) -> tuple[str, ...]:
         if len(found) > 1:
             return tuple(name for _, name in sorted(found))
     letters = tuple(name for name in map(chr, range(ord("A"), ord("Z") + 1)) if name in names)
-    if len(letters) > 1:
+    if {"A", "B"} <= set(letters):
         return letters
     return next(((name,) for name in names if name.lower() in _LISTS), ())
 
@@ -72,7 +72,8 @@ def find_columns(
     table.require(*filter(None, (prompt, label)))
     answer = label or first_named(LABELS, [name for name in table.columns if name not in choices])
     if answer is None:
-        raise usage_error(f"{table.path} has choices and no column called label. Name it: --label COLUMN.")
+        found = f"{table.path} has choices ({list_names(choices)}) and no column called label"
+        raise usage_error(f"{found}. Name it: --label COLUMN; if these are no choices: --kind classes.")
     return replace(find_text_columns(table, choices, prompt=prompt), label=answer)
 
 

@@ -93,7 +93,7 @@ def guess_columns(table: Table, *, text: str | None, pair: str | None, label: st
     others = [each for each in profiles if each.name not in (text, pair)]
     answers = named or _labels_by_content(table, others, rows)
     names = [each.name for each in others if each.name not in answers]
-    return Columns(first=text, second=pair, id=find_id(names)).answered(*answers)
+    return Columns(first=text, second=pair, id=find_id(names)).with_labels(*answers)
 
 
 def guess_texts(table: Table, *, text: str | None, pair: str | None) -> Columns:
@@ -235,7 +235,7 @@ def find_id(names: Iterable[str]) -> str | None:
 def _labels_by_content(table: Table, profiles: Sequence[_Profile], rows: int) -> tuple[str, ...]:
     most = max(2, min(_MOST_CLASSES, rows // 2))
     profiles = [each for each in profiles if each.name.casefold() not in ID_NAMES]
-    likely = tuple(each.name for each in profiles if 2 <= each.distinct <= most)
+    likely = tuple(each.name for each in profiles if 2 <= each.distinct <= most and each.is_written_by_people)
     indicators = tuple(each.name for each in profiles if are_indicators(each.cells))
     if len(likely) == 1:
         return likely

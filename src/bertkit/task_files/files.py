@@ -42,10 +42,14 @@ class Columns:
         """The columns of the labels: one, several with an indicator each, or none."""
         return self.labels if self.label is None else (self.label,)
 
-    def answered(self, *answers: str) -> Columns:
+    def with_labels(self, *columns: str) -> Columns:
         """The same columns with these for the labels."""
-        one = answers[0] if len(answers) == 1 else None
-        return replace(self, label=one, labels=answers if len(answers) > 1 else ())
+        one = columns[0] if len(columns) == 1 else None
+        return replace(self, label=one, labels=columns if len(columns) > 1 else ())
+
+    def without_labels(self) -> Columns:
+        """The same columns of a file that has no labels."""
+        return self.with_labels()
 
 
 @dataclass(frozen=True, kw_only=True)

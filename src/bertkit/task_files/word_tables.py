@@ -94,11 +94,12 @@ def _find_names(columns: Sequence[str]) -> WordColumns | None:
 
 
 def _read_words(table: Table, columns: WordColumns) -> Iterator[_Word]:
-    sentence = ""
+    sentence = document = ""
     used = columns.used()
     for row in table.rows(*used):
         cells = {name: cell.strip() for name, cell in zip(used, row.cells, strict=True)}
         sentence, word = cells[columns.sentence] or sentence, cells[columns.word]
+        document = (cells[columns.document] if columns.document else "") or document
         if not word:
             continue
         if not sentence:
@@ -106,4 +107,4 @@ def _read_words(table: Table, columns: WordColumns) -> Iterator[_Word]:
         tag = cells[columns.tag] if columns.tag else ""
         if columns.tag:
             require_tag(tag, at_row(table.path, row.line))
-        yield _Word(row.line, cells[columns.document] if columns.document else "", sentence, word, tag)
+        yield _Word(row.line, document, sentence, word, tag)

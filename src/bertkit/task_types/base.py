@@ -6,14 +6,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Self
 
 from bertkit import config
 from bertkit.contracts import E, P, Task
 from bertkit.errors import count_of, data_error, did_you_mean, usage_error, verb_of
 from bertkit.metrics.bootstrap import Statistic
 from bertkit.metrics.classification import ClassScore
-from bertkit.nn.text_pooling import Pooling
 from bertkit.ranges import ShareBelowOne, TaskLength, check_ranges
 from bertkit.task_files.files import Split, TaskFiles
 from bertkit.task_types.example_reports import ExampleReport, report_prediction
@@ -118,9 +117,10 @@ class FileTask(Task[E, P]):
         return self, predictions
 
     def reconsider(self, prediction: P) -> P:
-        """A prediction made under another task of this type, for scoring by this one.
+        """Adapt a prediction that another task of this type has decoded, before this task scores it.
 
-        Its thresholds stay, but a task without null answers takes the best span.
+        What that task's thresholds decided stays; but a task in which every question has an answer replaces "no answer"
+        by the best span.
         """
         return prediction
 
@@ -172,12 +172,6 @@ def check_scores(task: FileTask, field: str, *names: str) -> None:
         if known and name not in known:
             hint = did_you_mean(name, known)
             raise usage_error(f"{field} is {name}; the scores of {task.name} are {', '.join(known)}.{hint}")
-
-
-def check_pooling(pooling: str) -> None:
-    """Raise an error for a pooling that does not exist."""
-    if pooling not in get_args(Pooling):
-        raise usage_error(f"pooling is {pooling}; it must be cls, mean or max.")
 
 
 def refuse_unlabelled(labels: Sequence[object]) -> None:

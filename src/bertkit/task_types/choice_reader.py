@@ -86,7 +86,7 @@ class ChoiceReader(RowReader[ChoiceExample]):
     def _columns_in(self, table: Table) -> Columns:
         """The columns of train without the label, and without the id if the table has none."""
         splits = list(self.files.splits.values())
-        columns = splits[0].columns.answered() if splits else find_text_columns(table, self._choices_in(table))
+        columns = splits[0].columns.without_labels() if splits else find_text_columns(table, self._choices_in(table))
         return columns if columns.id in table else replace(columns, id=None)
 
     def _choices_in(self, table: Table) -> tuple[str, ...]:

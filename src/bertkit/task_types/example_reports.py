@@ -66,11 +66,12 @@ def count_words(texts: Iterable[str]) -> int:
 
 
 def spell_value(value: object) -> str:
-    """A text, a number, or several of them."""
+    """A text, a number, or several of them, such as tags or labels; labels may have spaces in them."""
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list | tuple):
-        return " ".join(map(spell_value, value))
+        parts = [spell_value(each) for each in value]
+        return (", " if any(" " in part for part in parts) else " ").join(parts) or "none"
     return str(value)
 
 

@@ -60,9 +60,9 @@ def hold_out(
 ) -> tuple[list[L], list[L]]:
     """(kept, held out): about ``share`` of the rows of every class, in the order of the hashes of their texts.
 
-    A class with at least two different texts gives at least one, as long as all that is held out is at most twice the
-    share: a hundred classes of three rows would else lose a third of train. All numbers are one class; without
-    ``by_class`` all examples are. A text that has several labels, in one row or in several, belongs to the class whose
+    Each class with two different texts or more gives at least one, until twice the share is held out: otherwise a
+    hundred classes of three rows would lose a third of train. Numeric labels count as one class, and without
+    ``by_class`` so do all examples. A text with several labels, in one row or in several, belongs to the class whose
     name is the first in the alphabet. Examples with the same ``key`` stay together.
     """
     keys = [key(example) for example in examples]
@@ -129,17 +129,20 @@ def _smallest_of_other_classes(
     return sorted((min(keys, key=size) for keys in others), key=size)
 
 
-def describe_held_out(kept: Sequence[Labelled], held: Sequence[Labelled], *, share: str = "") -> str:
-    """How many of the examples in the training file are held out, and how they were chosen."""
-    total = len(kept) + len(held)
+def describe_held_rows(kept: Sequence[Labelled], held: Sequence[Labelled], *, share: str = "") -> str:
+    """How many rows of the training file are held out, and how they were chosen."""
     together = "equal texts"
     if any(example.second is not None for example in held):
         apart = {_first_key(example) for example in kept}.isdisjoint(map(_first_key, held))
         together = "rows with the same first text" if apart else "equal rows"
-    return (
-        f"no dev file: {len(held):,} of {total:,} examples are held out as dev "
-        f"({len(held) / total:.0%}{share}, chosen by the hash of the text; {together} stay together)"
-    )
+    chosen = f"{share}, chosen by the hash of the text"
+    return describe_held_out("examples", len(held), len(kept) + len(held), chosen, together)
+
+
+def describe_held_out(noun: str, held: int, total: int, chosen: str, together: str) -> str:
+    """How many of all ``total`` are held out, how they were ``chosen``, and which of them stay ``together``."""
+    figures = f"{held:,} of {total:,} {noun} are held out as dev ({held / total:.0%}{chosen}"
+    return f"no dev file: {figures}; {together} stay together)"
 
 
 def describe_unlabelled(split: str, count: int) -> list[str]:

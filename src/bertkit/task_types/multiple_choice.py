@@ -21,7 +21,6 @@ from bertkit.task_types.base import (
     AnswerRecord,
     BaselineMethod,
     FileTask,
-    check_pooling,
     refuse_unlabelled,
 )
 from bertkit.task_types.baselines import MOST_FREQUENT, character_ngrams, most_frequent
@@ -62,10 +61,6 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
     choices: tuple[str, ...] = ()
     spelling: Spelling = "number"
     pooling: Pooling = "cls"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_pooling(self.pooling)
 
     @property
     def reader(self) -> ChoiceReader:

@@ -25,7 +25,7 @@ from bertkit.task_types.span_encoder import SpanEncoder
 from bertkit.task_types.thresholds import best_gain_threshold
 
 _THRESHOLD_EXAMPLES = 2000
-"""Training examples that the threshold of the trivial reader is chosen on."""
+"""Training examples that the threshold of the baseline is chosen on."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from bertkit.task_files.squad_files import (
     make_ids_unique,
     read_questions,
 )
-from bertkit.task_types.held_out import describe_overlap, hash_texts, hold_out
+from bertkit.task_types.held_out import describe_held_out, describe_overlap, hash_texts, hold_out
 from bertkit.task_types.reader import Reader
 
 _FAULTS_OF_INPUT: tuple[Fault, ...] = ("repeated", "blank", "empty")
@@ -94,10 +94,8 @@ class QuestionReader(Reader[SpanExample]):
         train = found.get("train", [])
         if self.heldout:
             held = self._hold_out([example for example in train if example.label is not None])[1]
-            notes.append(
-                f"no dev file: {len(held):,} of {len(train):,} questions are held out as dev "
-                f"({self.heldout:.0%}, chosen by the hash of the context; questions about one stay together)"
-            )
+            chosen = ", chosen by the hash of the context"
+            notes.append(describe_held_out("questions", len(held), len(train), chosen, "questions about one"))
         return notes + describe_overlap(train, found.get("dev", []))
 
     def _rows(self, split: str, faults: Faults) -> Iterator[SpanExample]:

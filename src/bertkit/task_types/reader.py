@@ -14,7 +14,7 @@ from bertkit.task_files.files import Columns, TaskFiles
 from bertkit.task_types.held_out import (
     IdCount,
     L,
-    describe_held_out,
+    describe_held_rows,
     describe_missing_classes,
     describe_overlap,
     describe_repeated_ids,
@@ -130,5 +130,5 @@ class RowReader(Reader[L], Generic[L]):
             kept, held = hold_out_rows(train, self.heldout)
             has_classes = any(isinstance(example.label, str | tuple) for example in train)
             share = ", class by class" if has_classes else ""
-            notes.append(describe_held_out(kept, held, share=share))
+            notes.append(describe_held_rows(kept, held, share=share))
         return [*notes, *describe_overlap(train, dev), *describe_missing_classes(train, held or dev)]

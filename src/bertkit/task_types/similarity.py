@@ -18,7 +18,7 @@ from bertkit.nn.text_pooling import Pooling
 from bertkit.objectives.contrastive import ContrastiveSimilarity
 from bertkit.ranges import Range
 from bertkit.task_files.columns import find_score
-from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, check_pooling, refuse_unlabelled
+from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, refuse_unlabelled
 from bertkit.task_types.baselines import predict_cosines
 from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.regression import Numbers, RegressionTask, as_label, read_number
@@ -90,10 +90,6 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
     training: Training = "scores"
     temperature: Annotated[float, Range(0, 100, above=True)] = 0.05
     numbers: Numbers = field(default_factory=Numbers)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_pooling(self.pooling)
 
     @property
     def reader(self) -> PairReader:

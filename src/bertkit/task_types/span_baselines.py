@@ -1,4 +1,4 @@
-"""A trivial reader that a question-answering model has to beat: the answer is where the words of the question are."""
+"""The baseline of question answering: the answer is where the words of the question are."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from bertkit.task_files.conll_files import COLUMNS, Sentence, has_tag_columns
 from bertkit.task_files.entity_spans import split_words
 from bertkit.task_files.files import Columns
 from bertkit.task_files.tag_files import open_sentence_rows, read_sentences
-from bertkit.task_types.held_out import describe_overlap, hold_out
+from bertkit.task_types.held_out import describe_held_out, describe_overlap, hold_out
 from bertkit.task_types.reader import Reader
 
 
@@ -106,7 +106,8 @@ class TagReader(Reader[TagExample]):
         found = {split: self._labelled_with_notes(split, notes) for split in splits}
         if self.heldout:
             held = len(self._hold_out(found["train"])[1])
-            notes.append(f"no dev file: {held:,} of {len(found['train']):,} sentences are held out as dev")
+            chosen = ", chosen by the hash of the text"
+            notes.append(describe_held_out("sentences", held, len(found["train"]), chosen, "equal sentences"))
         return notes + describe_overlap(found.get("train", []), found.get("dev", []))
 
     def _hold_out(self, examples: Sequence[TagExample]) -> tuple[list[TagExample], list[TagExample]]:

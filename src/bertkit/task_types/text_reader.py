@@ -126,7 +126,7 @@ class TextReader(RowReader[TextExample]):
 
     def _columns_in(self, table: Table) -> Columns:
         """The columns of the first split whose texts the table has; else those of train, for the error."""
-        known = [split.columns.answered() for split in self.files.splits.values()]
+        known = [split.columns.without_labels() for split in self.files.splits.values()]
         for columns in known:
             present = replace(columns, id=columns.id if columns.id in table else None)
             if all(name in table for name in present.used()):

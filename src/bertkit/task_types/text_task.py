@@ -21,7 +21,6 @@ from bertkit.task_types.base import (
     AnswerRecord,
     BaselineMethod,
     FileTask,
-    check_pooling,
     check_scores,
     refuse_unlabelled,
 )
@@ -76,7 +75,6 @@ class TextTask(FileTask[TextExample, Prediction]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_pooling(self.pooling)
         check_scores(self, "also", *self.also)
         if self.both_orders and not self.pair:
             raise usage_error(f"both_orders is for pairs of texts; an example of {self.name} is one text.")

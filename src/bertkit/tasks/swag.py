@@ -19,7 +19,7 @@ swag = MultipleChoiceTask(
         splits={
             "train": Split(files=("train.csv",), columns=_LABELLED),
             "dev": Split(files=("val.csv",), columns=_LABELLED),
-            "test": Split(files=("test.csv",), columns=_LABELLED.answered()),
+            "test": Split(files=("test.csv",), columns=_LABELLED.without_labels()),
         },
     ),
     about="Which of four endings fits a sentence? Situations With Adversarial Generations (Zellers et al. 2018).",

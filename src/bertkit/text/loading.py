@@ -18,7 +18,7 @@ from bertkit.text.words import WordLevel
 
 
 def load_tokenizer(path: Path) -> SubwordTokenizer:
-    """The tokenizer at ``path``, a folder or, for WordPiece, also one of its files.
+    """The tokenizer at ``path``, a folder or one of its files.
 
     Byte-pair encoding is GPT's if the vocabulary marks the ends of words, ModernBERT's if it adds [CLS], else
     RoBERTa's; a list of words is ELMo's. Everything else is read as WordPiece, whose errors say what is wrong with it.
@@ -26,8 +26,10 @@ def load_tokenizer(path: Path) -> SubwordTokenizer:
     A file that differs from its checksum is a data error.
     """
     path = locate_model(path)
-    check_tokenizer(path if path.is_dir() else path.parent)
     vocabulary, _ = HUGGING_FACE
+    if path.is_file() and path.name in (TOKENIZER, *HUGGING_FACE):
+        path = path.parent
+    check_tokenizer(path if path.is_dir() else path.parent)
     if (path / TOKENIZER).is_file():
         content = read_lenient(path / TOKENIZER)
         model = content.get("model")

@@ -33,6 +33,11 @@ class AveragingConfig:
     def __post_init__(self) -> None:
         check_ranges(self)
 
+    def needs(self) -> dict[str, str]:
+        """The settings that these ones switch off, and what would switch them on."""
+        switched = {"decay": "ema", "share": "tail"}
+        return {name: f"averaging.kind={kind}" for name, kind in switched.items() if kind != self.kind}
+
 
 class WeightAverage:
     """The running average of the weights of ``model``; until the first update it has none."""

@@ -125,7 +125,7 @@ class TrainingState:
     def groups(self) -> dict[str, dict[str, Tensor]]:
         """The state as tensors in groups, without copies.
 
-        They are "model", "optimizer" and "random", and where there are such "encoder_state" and "average".
+        They are "model", "optimizer" and "random", and if the run has them "encoder_state" and "average".
         """
         random = {"cpu": torch.get_rng_state()}
         if (device := self._device()).type == "cuda":
@@ -185,22 +185,22 @@ def fit(
 
     All processes of ``group`` call this together, on the global batches of a single process, and report the same
     losses. A single process draws dropout from torch's generator, whose state is in a checkpoint; each of several seeds
-    it with (seed, step, rank) in every step. DivergenceError: ten steps in a row, or all, had no finite loss.
+    it with (seed, step, rank) in every step. Raises DivergenceError after ten steps in a row without a finite loss.
     """
     device = next(state.model.train().parameters()).device
-    read = partial(_read_share, state.model, source, plan, group=group, pin=device.type == "cuda", flops=count_flops)
+    read = partial(_read_batch, state.model, source, plan, group=group, pin=device.type == "cuda", flops=count_flops)
     end = plan.schedule_from + plan.total if until is None else until
     steps = itertools.takewhile(lambda step: plan.reached(step, state.elapsed) < end, itertools.count(state.step))
     calls = (partial(read, step - first_step, progress=_progress(plan, step, state.elapsed)) for step in steps)
     tables = large_tables(state.model, state.optimizer) if group.size == 1 else []
     disable_malloc_trim()  # page faults were a sixth of a BERT-mini step on a CPU
     first_second = (begin := time.perf_counter()) - state.elapsed
-    for share in prefetch(calls, _count_workers(plan, device)):
+    for local in prefetch(calls, _count_workers(plan, device)):
         if group.size > 1:  # other dropout in every process, without a state to save
             torch.manual_seed(group.seed(plan.seed, state.step))
-        counts, tokens, flops = _sum_counts(share, group)
+        counts, tokens, flops = _sum_counts(local, group)
         factor = lr_factor(plan.schedule, plan.in_schedule(state.step, state.elapsed), plan.total)
-        loss, losses = _find_gradients(state.model, share.batches, counts, device, plan.precision, tables, group)
+        loss, losses = _find_gradients(state.model, local.batches, counts, device, plan.precision, tables, group)
         grad_norm, skipped = _update(state, losses, plan.optimizer, factor)
         state.step += 1
         now = time.perf_counter()
@@ -210,12 +210,12 @@ def fit(
             state.average.update(_progress(plan, state.step, state.elapsed))
         yield Step(
             step=state.step,
-            epoch=share.epoch,
+            epoch=local.epoch,
             loss=loss,
             losses=losses,
             grad_norm=grad_norm,
             lr=plan.optimizer.lr * factor,
-            examples=share.examples,
+            examples=local.examples,
             tokens=tokens,
             flops=flops,
             seconds=now - begin,
@@ -239,8 +239,8 @@ def _progress(plan: Plan, step: int, elapsed: float) -> float:
     return min(1.0, plan.in_schedule(step, elapsed) / plan.total)
 
 
-class _Share(NamedTuple):
-    """The micro-batches of this process, with their labels of each loss term, real tokens and necessary FLOPs.
+class _LocalBatch(NamedTuple):
+    """The micro-batches of this process, and the numbers of their labels (by loss term), real tokens and FLOPs.
 
     ``examples`` counts the whole batch.
     """
@@ -253,10 +253,10 @@ class _Share(NamedTuple):
     flops: int
 
 
-def _sum_counts(share: _Share, group: ProcessGroup) -> tuple[dict[str, int], int, int]:
+def _sum_counts(local: _LocalBatch, group: ProcessGroup) -> tuple[dict[str, int], int, int]:
     """The labels, tokens and FLOPs of all processes together, in one exchange."""
-    tokens, flops, *labels = group.all_reduce_sum([share.tokens, share.flops, *share.labels.values()])
-    return dict(zip(share.labels, labels, strict=True)), tokens, flops
+    tokens, flops, *labels = group.all_reduce_sum([local.tokens, local.flops, *local.labels.values()])
+    return dict(zip(local.labels, labels, strict=True)), tokens, flops
 
 
 def _find_gradients(
@@ -276,7 +276,7 @@ def _find_gradients(
     return total, dict(zip(losses, terms, strict=True))
 
 
-def _read_share(
+def _read_batch(
     model: Model,
     source: BatchSource,
     plan: Plan,
@@ -286,7 +286,7 @@ def _read_share(
     progress: float,
     pin: bool,
     flops: Callable[[Batch], int] | None,
-) -> _Share:
+) -> _LocalBatch:
     """This process's share of the batch of ``step``, counted from the first step of epoch 0.
 
     ``progress`` is the share of the schedule that is done.
@@ -306,7 +306,7 @@ def _read_share(
         else:
             batch = batch.with_labels(**{name: torch.full_like(each, IGNORE) for name, each in batch.labels.items()})
         batches.append(batch.pinned() if pin else batch)
-    return _Share(epoch, len(indices), batches, count_labels(model, batches), num_tokens, num_flops)
+    return _LocalBatch(epoch, len(indices), batches, count_labels(model, batches), num_tokens, num_flops)
 
 
 def count_labels(model: Model, batches: Sequence[Batch]) -> dict[str, int]:

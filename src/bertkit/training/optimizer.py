@@ -61,6 +61,11 @@ class OptimizerConfig:
         if self.kind != "adagrad" and self.eps == 0:  # Adagrad has an initial accumulator
             raise usage_error("eps is 0; it must be above 0: a parameter without a gradient would become 0 / 0.")
 
+    def needs(self) -> dict[str, str]:
+        """The settings that these ones switch off, and what would switch them on."""
+        muon = {} if self.kind == "muon" else dict.fromkeys(("muon_lr", "muon_weight_decay"), "optimizer.kind=muon")
+        return muon if self.kind == "adagrad" else muon | {"initial_accumulator": "optimizer.kind=adagrad"}
+
 
 def build_optimizer(
     model: nn.Module,

@@ -31,6 +31,10 @@ class ScheduleConfig:
     def __post_init__(self) -> None:
         check_ranges(self)
 
+    def needs(self) -> dict[str, str]:
+        """The settings that these ones switch off, and what would switch them on."""
+        return {} if self.decay == "late" else {"decay_share": "schedule.decay=late"}
+
 
 def whole_steps(share: float, total: int) -> int:
     """The number of whole steps in this share of ``total``: 29 of 100 for 0.29, although 0.29 * 100 is below 29."""

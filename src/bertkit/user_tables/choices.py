@@ -43,9 +43,10 @@ def choices_of(files: UserFiles, given: Given) -> tuple[str, ...]:
 def _name_one(rows: Sequence[Mapping[str, str]], choices: Sequence[str], label: str | None) -> bool:
     """Whether the labels of ``rows`` are letters, or each is a choice of its row."""
     column = label or first_named(LABELS, [name for name in rows[0] if name not in choices])
-    answers = [row[column].strip() for row in rows] if column is not None else []
-    return all(answer.isalpha() for answer in answers) or all(
-        answer in (row[name].strip() for name in choices) for answer, row in zip(answers, rows, strict=False)
+    answered = [(row[column].strip(), row) for row in rows if column is not None and row[column].strip()]
+    return bool(answered) and all(
+        (len(answer) == 1 and answer.isalpha()) or answer in (row[name].strip() for name in choices)
+        for answer, row in answered
     )
 
 

@@ -151,7 +151,7 @@ def _answers(task: _TaskOnTexts) -> set[str]:
 def _with_columns(task: _TaskOnTexts, columns: Columns, labels: tuple[str, ...]) -> FileTask:
     """``task`` on these columns of texts, with its own columns of labels unless there are ``labels``."""
     splits = {
-        name: replace(split, columns=columns.answered(*(labels or split.columns.answers)))
+        name: replace(split, columns=columns.with_labels(*(labels or split.columns.answers)))
         for name, split in task.files.splits.items()
     } or {"train": Split(files=(), columns=columns, may_lack_labels=True)}
     files = replace(task.files, splits=splits)

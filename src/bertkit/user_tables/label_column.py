@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -178,12 +179,22 @@ def _refuse_vectors(path: Path, columns: Columns, labels: Labels) -> None:
         )
 
 
+def _find_missing(classes: Collection[str]) -> str | None:
+    """The class that is how a missing label may be written, such as the -1 beside 0, 1 and 2 in SNLI; None without one.
+
+    -1, 0 and 1 alone are how a sentiment may be written.
+    """
+    if "-1" in classes and set(classes) == {str(number) for number in range(-1, len(classes) - 1)} and len(classes) > 3:
+        return "-1"
+    return next((name for name in classes if name.casefold() in _MISSING), None)
+
+
 def describe_labels(column: LabelColumn) -> str:
     """The labels in words, with their numbers."""
     counts = column.labels.counts
     if column.kind == "classes":
         doubt = "; if cells hold several: --kind labels" if may_hold_several(column.labels) else ""
-        if missing := next((label for label in counts if label.casefold() in _MISSING), None):
+        if missing := _find_missing(counts):
             doubt += f'; if "{missing}" means that the label is missing, leave those cells empty'
         return f"{len(counts)} classes: {list_classes(counts)}{doubt}"
     if column.kind == "labels":

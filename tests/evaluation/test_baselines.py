@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import bertkit
-from bertkit.evaluation.alternatives import find_alternatives
+from bertkit.evaluation.baselines import find_baselines
 from bertkit.evaluation.evaluate import evaluate_model, read_split
 from bertkit.evaluation.report import Evaluation
 from bertkit.finetuning.results import read_finished_run
@@ -24,7 +24,7 @@ def refuse_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: object) -> None:
         raise AssertionError("a recorded baseline is fitted again")
 
-    monkeypatch.setattr("bertkit.evaluation.alternatives.fit_baselines", fail)
+    monkeypatch.setattr("bertkit.evaluation.baselines.fit_baselines", fail)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_there_is_a_reason_where_the_training_data_is_not_there(
     change(train)
     found = evaluate(run, write_table(tmp_path / "other.csv"))
     assert found.baselines == []
-    assert found.verdict.startswith("no bag of words to compare with: its training data") and reason in found.verdict
+    assert found.verdict.startswith("no baseline to compare with: its training data") and reason in found.verdict
 
 
 def test_train_is_not_compared_with_what_was_fitted_on_it(run: Path) -> None:
@@ -87,11 +87,11 @@ def test_a_model_outside_of_a_run_has_unknown_training_data(run: Path, tmp_path:
     pipeline = load(alone)
     file = write_table(tmp_path / "other.csv")
     task = pipeline.task.with_files(dev=[file])
-    fitted = find_alternatives(alone, pipeline.task, task, "dev", task.examples("dev"))
+    fitted = find_baselines(alone, pipeline.task, task, "dev", task.examples("dev"))
     assert [each.name for each in fitted.baselines] == ["most frequent answer", "bag of words"]
     empty = type(task)(name="foreign", metric="accuracy", labels=task.labels).with_files(dev=[file])
-    found = find_alternatives(alone, empty, empty, "dev", empty.examples("dev"))
-    assert found == ([], "no bag of words to compare with: the training data of this model is not known")
+    found = find_baselines(alone, empty, empty, "dev", empty.examples("dev"))
+    assert found == ([], "no baseline to compare with: the training data of this model is not known")
     assert read_finished_run(alone) is None
 
 

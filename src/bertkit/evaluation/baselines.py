@@ -1,4 +1,4 @@
-"""The trivial alternatives to an evaluated model: from the record of its run, or fitted again on its training data."""
+"""The baselines of an evaluated model: from the record of its run, or fitted again on its training data."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from bertkit.finetuning.results import RESULTS, read_finetuning_record, read_res
 from bertkit.task_types import FileTask
 
 
-class Alternatives(NamedTuple):
+class FoundBaselines(NamedTuple):
     """The ``baselines`` on the evaluated examples; ``why_none`` says in a sentence why there are none."""
 
     baselines: Sequence[Baseline]
     why_none: str = ""
 
 
-def find_alternatives(
+def find_baselines(
     model: Path, trained: FileTask, task: FileTask, split: str, examples: Sequence[Example]
-) -> Alternatives:
-    """The trivial methods of ``task`` on the ``examples`` of a ``split``, which the ``model`` has predicted.
+) -> FoundBaselines:
+    """The baselines of ``task`` on the ``examples`` of a ``split``, which the ``model`` has predicted.
 
     Where the run of the model measured them on the same examples, they are read from its record. Otherwise they are
     fitted again on the training data of the run, which has to be unchanged. A model outside of a run was trained on
@@ -32,15 +32,15 @@ def find_alternatives(
     record = read_finetuning_record(model)
     try:
         if record and (recorded := _read_recorded(model.parent, record, trained, task, split, examples)):
-            return Alternatives(recorded)
+            return FoundBaselines(recorded)
         why_none = _why_not_fitted(record, trained if record else task, task, split)
         if why_none:
-            return Alternatives([], f"no bag of words to compare with: {why_none}")
+            return FoundBaselines([], f"no baseline to compare with: {why_none}")
         source = trained if record else task
         train = source.examples("train")[: record["run"]["limit"] if record else None]
-        return Alternatives(fit_baselines(task, train, examples))
+        return FoundBaselines(fit_baselines(task, train, examples))
     except BertkitError as error:
-        return Alternatives([], f"no bag of words to compare with: {error}")
+        return FoundBaselines([], f"no baseline to compare with: {error}")
 
 
 def _read_recorded(
@@ -62,9 +62,9 @@ def has_dev_of_training(task: FileTask, record: Mapping[str, Any]) -> bool:
 
 
 def _why_not_fitted(record: Mapping[str, Any], source: FileTask, task: FileTask, split: str) -> str:
-    """Why the trivial methods of ``task`` cannot be fitted on the train split of ``source``; empty if they can."""
+    """Why the baselines of ``task`` cannot be fitted on the train split of ``source``; empty if they can."""
     if not task.baselines():
-        return f"{task.name} has no trivial method"
+        return f"{task.name} has none"
     if split == "train":
         return "train is what it would be fitted on"
     if "train" not in source.files.splits or not source.files.splits["train"].files:
