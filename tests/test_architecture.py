@@ -71,8 +71,9 @@ PROGRAM = re.compile(r"^\s*(from bertkit|import bertkit)[\w.]* *(import|$)", re.
 
 WITHOUT_TESTS = {"_version", "__main__"}
 
-SECONDS_TO_START = 0.250
-"""The help takes 0.13 s on an idle Zen 3 at 2.4 GHz, and up to 0.21 s there beside another test."""
+MOST_TO_START = 15
+"""The help takes 10 to 12 times as long as an empty program: 0.13 s on an idle Zen 3 at 2.4 GHz, where other programs
+share its cores up to 0.26."""
 
 
 def files() -> list[Path]:
@@ -347,7 +348,7 @@ def seconds_to_run(script: str) -> float:
     ids=["import", "help"],
 )
 def test_start_up_is_fast_and_without_torch(script: str) -> None:
-    assert seconds_to_run(script) < SECONDS_TO_START
+    assert seconds_to_run(script) < MOST_TO_START * seconds_to_run("pass")
     heavy = "{'torch', 'numpy', 'cyclopts', 'rich'}"
     subprocess.run([sys.executable, "-c", f"{script}; import sys; assert not {heavy} & set(sys.modules)"], check=True)
 

@@ -49,7 +49,7 @@ FORMAT = 3
 _CONTENT = (
     *("checkpoints", "metrics.jsonl", "model", "models", "training.svg"),
     *("seeds", "results.json", "epochs.svg", "confusion.svg"),
-    *("points", "best", "journal.log", "sweep.json", "sweep.svg"),
+    *("points", "best", "journal.log", "sweep.json", "sweep.md", "sweep.svg"),
     *("config.json", "manifest.json"),  # of a model and of a corpus, which no run belongs into
 )
 """What a run writes after its record: pre-training, fine-tuning and sweeps."""

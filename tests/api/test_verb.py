@@ -96,7 +96,7 @@ def test_wrong_arguments_name_the_verb(arguments: tuple[str, ...], named: dict[s
             "predict",
             ("run", ["a text"]),
             {"output": "o.csv"},
-            "it must be Path or str or DataTable",
+            "it must be Path or str or DataFrame or Dataset",
         ),
         ("predict", ("run", None), {"output": "o.csv"}, "input is None; it must be"),
         (

@@ -15,7 +15,7 @@ from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.evaluation.evaluate import evaluate_model, predict_split, read_split
 from bertkit.inference.pipeline import load
 from bertkit.report.progress import Progress
-from bertkit.task_types import TextExample
+from bertkit.task_types import TextExample, TextTask
 from bertkit.tasks.glue import sst2
 from bertkit.user_tables.guess import guess
 from bertkit.user_tables.input_columns import with_encoding
@@ -175,6 +175,16 @@ def test_a_file_of_the_training_of_any_model_of_an_ensemble_is_noted(run: Path, 
         pipeline = load(*folders)
         found = evaluate_model(pipeline, read_split(pipeline.task, table, "test"), tmp_path / "out", QUIET)
         assert sum("was read in the training" in warning for warning in found.warnings) == 1
+
+
+def test_texts_of_the_training_in_another_file_are_noted(run: Path, tmp_path: Path) -> None:
+    model = load(run)
+    assert isinstance(model.task, TextTask)
+    rows = [f"{each.id},{each.first},{each.label}\n" for each in model.task.examples("train")[:7]]
+    (tmp_path / "t.csv").write_text("id,review,label\n" + "".join([*rows, "99,a new text,good\n"]))
+    found = evaluate_model(model, read_split(model.task, tmp_path / "t.csv", "test"), tmp_path / "out", QUIET)
+    assert "7 of 8 test examples have a text that is also in train, so the scores are too high" in found.warnings
+    assert found.verdict
 
 
 def test_a_file_of_the_training_in_a_folder_is_noted(run: Path, table: Path, tmp_path: Path) -> None:

@@ -132,6 +132,15 @@ def test_lines_in_another_encoding(tmp_path: Path) -> None:
         assert list(lines) == ["caf?\n", "\u0436\n"]
 
 
+def test_utf_8_is_not_read_in_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("text,label\nfür Müller schön,gut\n", encoding="utf-8")
+    with pytest.raises(BertkitError, match=r"line 2 is UTF-8 and not CP1252: leave out --encoding"):
+        list(Lines(path, "cp1252").read())
+    path.write_text("text,label\nfür Müller schön,gut\n", encoding="cp1252")
+    assert list(Lines(path, "cp1252").read())[1] == "für Müller schön,gut\n"
+
+
 def test_the_error_for_text_that_is_not_western_asks_for_its_encoding(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes("\u043e\u0447\u0435\u043d\u044c\n".encode("cp1251"))

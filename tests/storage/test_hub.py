@@ -74,6 +74,11 @@ def test_a_downloaded_model_is_a_model_for_every_verb(snapshot: Path, workspace:
     assert bertkit.load("org/name").classify("a river") == bertkit.load(workspace / "tuned").classify("a river")
 
 
+def test_a_name_without_its_owner_is_answered_with_the_whole_one(snapshot: Path) -> None:
+    with pytest.raises(BertkitError, match=r"On the hub it is google-bert/bert-base-cased: bertkit import google-bert"):
+        bertkit.load("bert-base-cased")
+
+
 def test_a_folder_comes_before_a_downloaded_model(snapshot: Path, workspace: Path) -> None:
     shutil.copytree(workspace / "run" / "model", "org/name")
     assert bertkit.load("org/name").folder == Path("org/name").absolute()

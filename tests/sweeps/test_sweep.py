@@ -241,6 +241,13 @@ def test_invalid_grids_are_refused_before_anything_is_trained(
     assert not (tmp_path / "sweep").exists()
 
 
+def test_a_file_that_the_sweep_would_replace_is_refused(table: Path, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "sweep.md").write_text("mine")
+    with pytest.raises(BertkitError, match=r"sweep\.md"):
+        tune(table, model, tmp_path)
+    assert (tmp_path / "sweep.md").read_text() == "mine"
+
+
 def test_another_sweep_in_the_same_folder_is_refused(table: Path, model: Path, tmp_path: Path) -> None:
     tune(table, model, tmp_path, ["lr=1e-3"])
     with pytest.raises(BertkitError, match="holds another run"):

@@ -93,6 +93,11 @@ def test_an_object_is_no_text(here: Path) -> None:
     assert guess(here / "t.jsonl").task.files.splits["train"].columns.first == "text"
 
 
+def test_an_id_is_no_text(here: Path) -> None:
+    rows = [(f"0a7f9b3c5d{row:04}", f"mill {row}", "ab"[row % 2]) for row in range(40)]
+    assert guess(write_csv(here / "t.csv", rows, "id,words,answer_kind")).sentence.startswith("text = words")
+
+
 def test_two_possible_label_columns_are_an_error(here: Path) -> None:
     rows = [f"{sentence(row)},{label},{'en' if row % 2 else 'fr'}" for row, (_, _, label) in enumerate(reviews())]
     (here / "t.csv").write_text("\n".join(["review,verdict,language", *rows]), encoding="utf-8")

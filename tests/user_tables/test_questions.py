@@ -51,6 +51,14 @@ def test_a_tenth_is_held_out_without_a_dev_file(tmp_path: Path, has_dev: bool, h
     assert task.heldout == heldout
 
 
+def test_answers_that_occur_more_than_once_need_their_place(tmp_path: Path) -> None:
+    rows = [f"who is in row {number}?,Ann{number} is here. Ann{number} again,Ann{number}" for number in range(40)]
+    path = tmp_path / "twice.csv"
+    path.write_text("\n".join(["question,context,answer", *rows]))
+    with pytest.raises(BertkitError, match=r"occurs more than once in its context.*Add a column answer_start"):
+        guess(path)
+
+
 def test_answers_that_no_context_has_are_classes(tmp_path: Path) -> None:
     path = tmp_path / "yes-no.csv"
     rows = [f"is mill {number} old?,mill {number} by the river,{('yes', 'no')[number % 2]}" for number in range(40)]

@@ -69,6 +69,13 @@ def test_the_only_column_of_numbers_is_the_score_whatever_its_name(tmp_path: Pat
     assert [example.label for example in task.with_files(dev=[other]).examples("dev")] == [0.5, 2.5]
 
 
+def test_a_score_with_a_decimal_comma_is_not_left_out(tmp_path: Path) -> None:
+    rows = [f"a mill {row};a hill {row};{row % 5},25" for row in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["satz1;satz2;punktzahl", *rows]))
+    with pytest.raises(BertkitError, match=r'"punktzahl", such as 0,25, look like numbers with a comma'):
+        guess(tmp_path / "t.csv", kind="similarity")
+
+
 def test_two_columns_of_any_name_are_the_texts(tmp_path: Path) -> None:
     task, _ = guessed(
         table(tmp_path / "p.csv", "left,right", [f"what is {row},an answer of {row}" for row in range(40)])

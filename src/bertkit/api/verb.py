@@ -125,7 +125,7 @@ def _refuse_other_types(options: Sequence[Option], arguments: Mapping[str, objec
     """Raise a usage error for a value of another type than that of its option; numbers are checked with their range."""
     for option in options:
         if option.name in arguments and option.range is None and not _fits(arguments[option.name], option.type):
-            expected = format_type(option.type).replace(" | ", " or ")
+            expected = format_type(option.type).replace("DataTable", "DataFrame | Dataset").replace(" | ", " or ")
             raise usage_error(f"{option.name} is {describe_value(arguments[option.name])}; it must be {expected}.")
 
 

@@ -10,7 +10,8 @@ from bertkit.contracts import Example
 from bertkit.errors import BertkitError
 from bertkit.finetuning.baselines import Baseline, fit_baselines
 from bertkit.finetuning.results import RESULTS, read_finetuning_record, read_results
-from bertkit.task_types import FileTask
+from bertkit.task_types import FileTask, TextTask
+from bertkit.task_types.held_out import describe_shared_texts
 
 
 class FoundBaselines(NamedTuple):
@@ -59,6 +60,18 @@ def has_dev_of_training(task: FileTask, record: Mapping[str, Any]) -> bool:
     source = "train" if task.heldout else "dev"
     recorded: object = record["data"].get(source)
     return task.files.fingerprints(task.name, source) == recorded
+
+
+def describe_trained_texts(model: Path, trained: FileTask, split: str, examples: Sequence[Example]) -> list[str]:
+    """A sentence if some ``examples`` have a text that the ``model``, which has the task ``trained``, was trained on.
+
+    Nothing is said where the training files of its run are gone or have changed.
+    """
+    record = read_finetuning_record(model)
+    if not record or not isinstance(trained, TextTask) or _why_not_fitted(record, trained, trained, split):
+        return []
+    train = trained.examples("train")[: record["run"]["limit"]]
+    return describe_shared_texts(train, examples, split)  # type: ignore[arg-type]
 
 
 def _why_not_fitted(record: Mapping[str, Any], source: FileTask, task: FileTask, split: str) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
 class Structure(str):
@@ -61,6 +64,11 @@ def parse_number(text: str) -> float:
     if "_" in text:
         raise ValueError(text)
     return float(text)
+
+
+def has_decimal_comma(cell: str) -> bool:
+    """Whether a cell is a number with a comma in it, such as 1,5."""
+    return _DECIMAL_COMMA.fullmatch(cell) is not None
 
 
 def is_number(cell: str) -> bool:

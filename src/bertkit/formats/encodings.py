@@ -16,6 +16,9 @@ _WESTERN = "cp1252"
 _MANY_BYTES = re.compile(rb"[\x80-\xff]{4}")
 """Letters beyond ASCII are rarely neighbours in Western languages, and always in Cyrillic or Asian ones."""
 
+_FEWEST_OF_UTF_8 = 3
+"""Characters beyond ASCII in a line that is UTF-8, whatever encoding is named."""
+
 _LETTERS = re.compile(r"\w{1,20}")
 
 _SIGNATURES = {
@@ -54,6 +57,22 @@ def refuse_other_formats(path: Path, start: bytes) -> None:
     for signature, what in _SIGNATURES.items():
         if start.startswith(signature):
             raise data_error(f"{path} is {what}.")
+
+
+def is_utf8_after_all(line: bytes, encoding: str) -> bool:
+    """Whether a line that is to be read in an ``encoding`` of one byte per character is UTF-8 with characters beyond
+    ASCII.
+
+    In Windows-1252 each of them reads as a pair such as A with a tilde and a quarter, which no text has three times. An
+    encoding of several bytes for a character has lines that are both.
+    """
+    if line.isascii() or len(b"\xc3\xbc".decode(encoding, "replace")) != 2:
+        return False
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        return False
+    return sum(not character.isascii() for character in text) >= _FEWEST_OF_UTF_8
 
 
 def guess_encoding(content: bytes, at: int) -> tuple[str, str] | None:

@@ -12,7 +12,13 @@ from pathlib import Path
 
 from bertkit.errors import BertkitError, data_error
 from bertkit.formats.compression import ByteStream, suffix_of
-from bertkit.formats.encodings import UTF_8, advise_on_conversion, guess_encoding, refuse_other_formats
+from bertkit.formats.encodings import (
+    UTF_8,
+    advise_on_conversion,
+    guess_encoding,
+    is_utf8_after_all,
+    refuse_other_formats,
+)
 from bertkit.formats.workbooks import is_workbook, workbook_lines
 
 _LONGEST_LINE = 16_000_000
@@ -124,6 +130,9 @@ def _decode(path: Path, number: int, line: bytes, encoding: str | None) -> str:
     if number == 1:
         refuse_other_formats(path, line)
     name = encoding or UTF_8
+    if name != UTF_8 and is_utf8_after_all(line, name):
+        other = f"and not {name.upper()}: leave out --encoding, and save all files in one encoding"
+        raise data_error(f"{at_line(path, number)} is UTF-8 {other}.")
     try:
         text = line.decode("utf-8-sig" if number == 1 and name == UTF_8 else name)
     except UnicodeDecodeError as error:

@@ -157,6 +157,8 @@ def _explain_absence(path: Path) -> str:
     hint = ""
     if is_hub_id(str(path)):
         hint = f" If that is a model on the hub: bertkit import {path} -o {path.name}, and name the folder."
+    elif path.name == str(path) and path.name.startswith("bert-"):
+        hint = f" On the hub it is google-bert/{path}: bertkit import google-bert/{path} -o {path}"
     return f"at {path}.{list_paths(models)}{hint}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from bertkit.errors import BertkitError, data_error, list_names, usage_error
-from bertkit.formats.cells import Structure
+from bertkit.formats.cells import Structure, has_decimal_comma
 from bertkit.formats.tables import Table
 from bertkit.task_files.files import Columns
 from bertkit.task_files.indicators import are_indicators, split_names
@@ -152,6 +152,7 @@ def _guess_texts(table: Table, texts: Sequence[_Profile], pair: str | None) -> t
         raise usage_error(
             f"{table.path} has no column that looks like text. Its columns: {columns}. Name it: --text COLUMN."
         )
+    texts = [each for each in texts if each.name.casefold() not in ID_NAMES] or texts
     texts = [each for each in texts if each.is_written_by_people] or texts
     ordered = sorted(texts, key=lambda each: (_rank_name(each.name), -each.mean_length))
     if pair is None:
@@ -224,6 +225,12 @@ def find_score(table: Table, columns: Collection[str]) -> str | None:
             f"{table.path}: the score of two texts may be {list_names(numbers[:-1])} or {numbers[-1]}. Name it: "
             "--label COLUMN; for pairs without a score leave these columns out."
         )
+    for each in _profiles(table) if not numbers else ():
+        if each.name in free and (cell := next(filter(has_decimal_comma, map(str.strip, each.cells)), None)):
+            raise data_error(
+                f'{table.path}: the values of column "{each.name}", such as {cell}, look like numbers with a comma. '
+                "Write 1,5 as 1.5, or leave the column out."
+            )
     return numbers[0] if numbers else None
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertkit.errors import data_error, usage_error
+from bertkit.formats.cells import has_decimal_comma
 from bertkit.formats.lines import at_row
 from bertkit.options.finetuning import LabelKind
 from bertkit.task_files.conll_files import is_tag
@@ -100,7 +101,7 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> LabelKind:
     distinct = len(labels.counts)
     if labels.counts and are_numbers(labels.counts):
         return "classes" if _may_be_classes(columns, labels) else "number"
-    example = next(filter(_has_comma, labels.counts), None)
+    example = next(filter(has_decimal_comma, labels.counts), None)
     if example is not None and all(map(_DECIMAL_COMMA.fullmatch, labels.counts)):
         raise data_error(
             f'{path}: the values of column "{columns.label}", such as {example}, look '
@@ -144,14 +145,10 @@ def read_numbers(labels: Labels, advice: str) -> list[float]:
     for label, (path, line) in labels.first_seen.items():
         where = at_row(path, line)
         if not are_numbers([label]):
-            raise data_error(f'{where}: "{label}" is not a number. {_WRITE_POINTS if _has_comma(label) else advice}.')
+            what_to_do = _WRITE_POINTS if has_decimal_comma(label) else advice
+            raise data_error(f'{where}: "{label}" is not a number. {what_to_do}.')
         check_number(float(label), label, where)
     return [float(label) for label in labels.counts.elements()]
-
-
-def _has_comma(label: str) -> bool:
-    """Whether a label is a number with a comma in it, such as 1,5."""
-    return "," in label and _DECIMAL_COMMA.fullmatch(label) is not None
 
 
 def _may_be_classes(columns: Columns, labels: Labels) -> bool:

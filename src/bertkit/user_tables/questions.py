@@ -32,6 +32,11 @@ def _check_answers(files: UserFiles, rows: Sequence[SpanExample]) -> None:
     """Raise a data error if there are answers and none is found in its context, such as yes and no."""
     if not any(row.answers for row in rows) or any(row.target or row.impossible for row in rows):
         return
+    if any(answer.text in row.context for row in rows for answer in row.answers or ()):
+        raise data_error(
+            f"{files.first}: each answer occurs more than once in its context, or never. Add a column answer_start "
+            "with the place of its first character, counted from 0."
+        )
     advice = (
         "Give answers that are copied from their contexts, character by character."
         if is_squad(files.first)
