@@ -91,7 +91,7 @@ def test_a_model_outside_of_a_run_has_unknown_training_data(run: Path, tmp_path:
     assert [each.name for each in fitted.baselines] == ["most frequent answer", "bag of words"]
     empty = type(task)(name="foreign", metric="accuracy", labels=task.labels).with_files(dev=[file])
     found = find_baselines(alone, empty, empty, "dev", empty.examples("dev"))
-    assert found == ([], "no baseline to compare with: the training data of this model is not known")
+    assert found == ([], "no baseline to compare with: the training data of this model is not known", ())
     assert read_finished_run(alone) is None
 
 

@@ -49,6 +49,15 @@ def test_few_different_answers_are_never_more_than_chance(differing: int, least:
     assert found.sentence().startswith("No difference larger than chance")
 
 
+def test_other_probabilities_are_no_other_answers() -> None:
+    gold = ["glad"] * 40
+    examples = [TextExample(str(place), f"text {place}", None, label) for place, label in enumerate(gold)]
+    first = [Prediction("glad" if place > 5 else "sad", {"glad": 0.6}) for place in range(40)]
+    second = [Prediction("glad" if place > 1 else "sad", {"glad": 0.7}) for place in range(40)]
+    found = compare_predictions(MOODS, "dev", examples, first, second, NAMES)
+    assert found.scores["accuracy"].p >= 2 * 0.5**4, "four answers differ"
+
+
 def test_a_small_difference_is_not_significant() -> None:
     found = compare_classes(6, 7, 99)
     assert found.scores["accuracy"].p > 0.05

@@ -164,14 +164,16 @@ def test_the_commands_that_it_shows_give_an_answer(server: Server, model: str, f
 def test_the_python_that_it_shows_gives_an_answer(
     server: Server, model: str, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("huggingface_hub", reason="install huggingface_hub")
+    for name in ("huggingface_hub", "httpx"):
+        pytest.importorskip(name, reason=f"install {name}")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     example = write_examples(server.address, model, form, fields(form))["Python"]
-    if "InferenceClient" in example:
-        *imports, call = example.splitlines()
-        names: dict[str, object] = {}
-        exec("\n".join(imports), names)
-        assert len(eval(call, names)) > 0
+    *imports, call = example.splitlines()
+    names: dict[str, object] = {}
+    exec("\n".join(imports), names)
+    answer = eval(call, names)
+    assert len(answer) > 0
+    assert "error" not in answer
 
 
 def test_examples_have_a_place_for_the_key(loaded: list[ServedModel]) -> None:

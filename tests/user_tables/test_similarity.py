@@ -76,6 +76,12 @@ def test_a_score_with_a_decimal_comma_is_not_left_out(tmp_path: Path) -> None:
         guess(tmp_path / "t.csv", kind="similarity")
 
 
+def test_one_number_with_a_comma_among_remarks_is_no_score(tmp_path: Path) -> None:
+    rows = [f"a mill {row};a hill {row};{'1,5' if row == 7 else 'none'}" for row in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["text;pair;remark", *rows]))
+    assert "no score" in guess(tmp_path / "t.csv", kind="similarity").sentence
+
+
 def test_two_columns_of_any_name_are_the_texts(tmp_path: Path) -> None:
     task, _ = guessed(
         table(tmp_path / "p.csv", "left,right", [f"what is {row},an answer of {row}" for row in range(40)])

@@ -84,13 +84,14 @@ def read_embedding(folder: Path) -> SentenceEmbedding | None:
     content = read_object(folder / _MODEL_CONFIG, missing_ok=True)
     _refuse_prompt(folder / _MODEL_CONFIG, content)
     _refuse_lower_casing(folder)
-    pooling = folder / _POOLING_FOLDER / _CONFIG
+    file = folder / _POOLING_FOLDER / _CONFIG
+    pooling = read_object(file)
     return SentenceEmbedding(
-        pool=_read_pooling(pooling),
+        pool=_find_pooling(file, pooling),
         normalize="Normalize" in kinds,
         max_length=_read_max_length(folder),
         model_config={name: content[name] for name in _DEFAULT_MODEL_CONFIG if name in content},
-        include_prompt=read_object(pooling).get("include_prompt") is not False,
+        include_prompt=pooling.get("include_prompt") is not False,
     )
 
 
@@ -141,8 +142,7 @@ def _read_modules(file: Path) -> list[str]:
     return [str(kind).rpartition(".")[2] for kind in kinds]
 
 
-def _read_pooling(file: Path) -> Pooling:
-    content = read_object(file)
+def _find_pooling(file: Path, content: Mapping[str, Any]) -> Pooling:
     named = content.get("pooling_mode")
     kinds = named if isinstance(named, list) else [named]
     if named is None:

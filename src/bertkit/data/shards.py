@@ -26,7 +26,7 @@ from safetensors.numpy import save
 from bertkit import config
 from bertkit.contracts import SubwordTokenizer
 from bertkit.errors import count_of, data_error
-from bertkit.formats.text_files import has_text_suffix
+from bertkit.formats.text_files import is_text_in_folder
 from bertkit.results import Result
 from bertkit.storage.atomic import write_file
 from bertkit.storage.checksums import read_checked, require_format, sha256_of, write_checked
@@ -277,7 +277,7 @@ def _explain_missing_manifest(folder: Path) -> str:
             return f"{folder} is {kind}, not a prepared corpus. Name the -o folder of bertkit prepare."
     if (folder / JOB).is_file():
         return f"{folder} has no {MANIFEST}: it is unfinished. Repeat its bertkit prepare command."
-    if any(map(has_text_suffix, folder.iterdir())):
+    if any(map(is_text_in_folder, folder.iterdir())):
         command = f"bertkit prepare {quote(str(folder))} --tokenizer TOK -o DATA"
         return f"{folder} has texts, not token ids. Prepare them first: {command}"
     return f"{folder} has no {MANIFEST}, so it is no prepared corpus. Name the -o folder of bertkit prepare."

@@ -11,14 +11,19 @@ from bertkit.errors import BertkitError
 from bertkit.finetuning.baselines import Baseline, fit_baselines
 from bertkit.finetuning.results import RESULTS, read_finetuning_record, read_results
 from bertkit.task_types import FileTask, TextTask
-from bertkit.task_types.held_out import describe_shared_texts
+from bertkit.task_types.held_out import describe_shared_texts, text_key
 
 
 class FoundBaselines(NamedTuple):
-    """The ``baselines`` on the evaluated examples; ``why_none`` says in a sentence why there are none."""
+    """The ``baselines`` on the evaluated examples; ``why_none`` says in a sentence why there are none.
+
+    ``shared`` has a sentence if the model was trained on some texts of the examples. It is empty where the baselines
+    come from the record, as the training has told those of its dev.
+    """
 
     baselines: Sequence[Baseline]
     why_none: str = ""
+    shared: Sequence[str] = ()
 
 
 def find_baselines(
@@ -39,7 +44,10 @@ def find_baselines(
             return FoundBaselines([], f"no baseline to compare with: {why_none}")
         source = trained if record else task
         train = source.examples("train")[: record["run"]["limit"] if record else None]
-        return FoundBaselines(fit_baselines(task, train, examples))
+        shared: list[str] = []
+        if record and isinstance(source, TextTask):
+            shared = describe_shared_texts(set(map(text_key, train)), examples, split)  # type: ignore[arg-type]
+        return FoundBaselines(fit_baselines(task, train, examples), shared=shared)
     except BertkitError as error:
         return FoundBaselines([], f"no baseline to compare with: {error}")
 
@@ -60,18 +68,6 @@ def has_dev_of_training(task: FileTask, record: Mapping[str, Any]) -> bool:
     source = "train" if task.heldout else "dev"
     recorded: object = record["data"].get(source)
     return task.files.fingerprints(task.name, source) == recorded
-
-
-def describe_trained_texts(model: Path, trained: FileTask, split: str, examples: Sequence[Example]) -> list[str]:
-    """A sentence if some ``examples`` have a text that the ``model``, which has the task ``trained``, was trained on.
-
-    Nothing is said where the training files of its run are gone or have changed.
-    """
-    record = read_finetuning_record(model)
-    if not record or not isinstance(trained, TextTask) or _why_not_fitted(record, trained, trained, split):
-        return []
-    train = trained.examples("train")[: record["run"]["limit"]]
-    return describe_shared_texts(train, examples, split)  # type: ignore[arg-type]
 
 
 def _why_not_fitted(record: Mapping[str, Any], source: FileTask, task: FileTask, split: str) -> str:

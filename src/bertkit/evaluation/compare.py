@@ -12,7 +12,7 @@ from bertkit.metrics.bootstrap import Scores, p_value, percentile_interval
 from bertkit.metrics.comparison import mcnemar as mcnemar_p
 from bertkit.results import Result
 from bertkit.scores import is_defined
-from bertkit.task_types import FileTask, type_name
+from bertkit.task_types import ExampleReport, FileTask, type_name
 from bertkit.task_types.resampling import resample
 
 SIGNIFICANCE = 0.05
@@ -126,7 +126,7 @@ def compare_predictions(
     """Compare two lists of predictions for the same labelled examples."""
     sides = [resample(task, examples, predictions) for predictions in (first, second)]
     count = min(len(side.resampled) for side in sides)
-    least = _least_p(task, examples, first, second)
+    differing = _list_differing(task, examples, first, second)
     scores = {}
     for place, name in enumerate(sides[0].scores):
         one, other = (side.resampled[:count, place] for side in sides)
@@ -135,7 +135,7 @@ def compare_predictions(
             first=with_interval(name, values[0], one, len(examples)),
             second=with_interval(name, values[1], other, len(examples)),
             difference=_difference(values[1] - values[0], other - one),
-            p=max(p_value(other - one), least),
+            p=max(p_value(other - one), _least_p(len(differing))),
         )
     return Comparison(
         first=names[0],
@@ -146,7 +146,10 @@ def compare_predictions(
         examples=len(examples),
         resamples=count,
         scores=scores,
-        disagreements=_find_disagreements(task, examples, first, second),
+        disagreements=[
+            Disagreement(id=one.id, text=one.text, gold=one.gold, first=one.answer, second=other.answer)
+            for one, other in differing[:_MAX_DISAGREEMENTS]
+        ],
         mcnemar=_test_classes(task, examples, first, second),
     )
 
@@ -156,13 +159,11 @@ def _difference(value: float, resampled: Scores) -> ScoreInterval:
     return ScoreInterval(value=value, low=low, high=high)
 
 
-def _least_p(task: FileTask[E, P], examples: Sequence[E], first: Sequence[P], second: Sequence[P]) -> float:
+def _least_p(differing: int) -> float:
     """The smallest p that d different answers can have, as in a paired randomisation test: 2 of its 2**d outcomes.
 
     Resamples of three examples that all differ in one direction differ in it too, however few they are.
     """
-    sides = zip(examples, first, second, strict=True)
-    differing = sum(task.describe(example, one) != task.describe(example, other) for example, one, other in sides)
     return min(1.0, 2.0 ** (1 - differing))
 
 
@@ -181,16 +182,13 @@ def _test_classes(
     return McNemar(only_first=only_first, only_second=only_second, p=mcnemar_p(only_first, only_second))
 
 
-def _find_disagreements(
+def _list_differing(
     task: FileTask[E, P], examples: Sequence[E], first: Sequence[P], second: Sequence[P]
-) -> list[Disagreement]:
+) -> list[tuple[ExampleReport, ExampleReport]]:
+    """The reports of the examples with different answers, the largest difference of their errors first."""
     pairs = [
         (task.report(example, one), task.report(example, other))
         for example, one, other in zip(examples, first, second, strict=True)
     ]
     differing = [(one, other) for one, other in pairs if one.answer != other.answer]
-    differing.sort(key=lambda pair: -abs(pair[0].error - pair[1].error))
-    return [
-        Disagreement(id=one.id, text=one.text, gold=one.gold, first=one.answer, second=other.answer)
-        for one, other in differing[:_MAX_DISAGREEMENTS]
-    ]
+    return sorted(differing, key=lambda pair: -abs(pair[0].error - pair[1].error))

@@ -12,7 +12,7 @@ from typing import Any
 
 from bertkit.contracts import Example
 from bertkit.errors import BertkitError, data_error, usage_error
-from bertkit.evaluation.baselines import FoundBaselines, describe_trained_texts, find_baselines, has_dev_of_training
+from bertkit.evaluation.baselines import FoundBaselines, find_baselines, has_dev_of_training
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.evaluation.page import render_page
 from bertkit.evaluation.report import Evaluation, evaluate_predictions
@@ -170,15 +170,12 @@ def _judge(
         found = find_baselines(model.folder, model.task, task, labelled.split, examples)
     run = read_finished_run(model.folder)
     seen = caution_about_training_data(model, labelled)
-    is_training_dev, read_in_training = _is_training_dev(model, labelled), bool(seen)
-    if baseline and not seen and not is_training_dev:  # the training has told its own
-        seen = describe_trained_texts(model.folder, model.task, labelled.split, examples)
     judged = verdict(task.metric, evaluation[task.metric], found.baselines) or found.why_none
     return replace(
         evaluation,
         precision=model.precision,
         baselines=list(found.baselines),
-        verdict="" if read_in_training and labelled.file is not None else judged,  # the baselines have read them, too
+        verdict="" if seen and labelled.file is not None else judged,  # the baselines have read these examples, too
         warnings=[
             *list_cautions(
                 task,
@@ -188,10 +185,10 @@ def _judge(
                 trained=model.task,
                 seeds=run.seeds if run else (),
                 split=labelled.split,
-                is_training_dev=is_training_dev,
+                is_training_dev=_is_training_dev(model, labelled),
             ),
             *caution_beside_interval(len(examples), labelled.split),
-            *seen,
+            *(seen or found.shared),
         ],
     )
 

@@ -143,9 +143,8 @@ def score_with_intervals(
     """The scores of a task by name, and the number of resamples that their intervals are computed from."""
     scores, resampled = resample(task, examples, predictions)
     columns = zip(scores.items(), resampled.T, strict=True)
-    return {name: with_interval(name, value, column, len(examples)) for (name, value), column in columns}, len(
-        resampled
-    )
+    found = {name: with_interval(name, value, column, len(examples)) for (name, value), column in columns}
+    return found, len(resampled)
 
 
 def with_interval(name: str, value: float, resampled: Scores, size: int) -> ScoreInterval:

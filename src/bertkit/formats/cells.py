@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Collection
 
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?")
 
 
 class Structure(str):
@@ -66,9 +67,11 @@ def parse_number(text: str) -> float:
     return float(text)
 
 
-def has_decimal_comma(cell: str) -> bool:
-    """Whether a cell is a number with a comma in it, such as 1,5."""
-    return _DECIMAL_COMMA.fullmatch(cell) is not None
+def find_decimal_comma(cells: Collection[str]) -> str | None:
+    """The first number with a comma, such as 1,5, if all ``cells`` are such numbers or whole ones; else None."""
+    if not all(map(_DECIMAL_COMMA.fullmatch, cells)):
+        return None
+    return next((cell for cell in cells if "," in cell), None)
 
 
 def is_number(cell: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from functools import cache
 from pathlib import Path
 
 from bertkit.errors import data_error, usage_error
@@ -66,13 +67,18 @@ def is_utf8_after_all(line: bytes, encoding: str) -> bool:
     In Windows-1252 each of them reads as a pair such as A with a tilde and a quarter, which no text has three times. An
     encoding of several bytes for a character has lines that are both.
     """
-    if line.isascii() or len(b"\xc3\xbc".decode(encoding, "replace")) != 2:
+    if line.isascii() or not _has_one_byte_per_character(encoding):
         return False
     try:
         text = line.decode()
     except UnicodeDecodeError:
         return False
     return sum(not character.isascii() for character in text) >= _FEWEST_OF_UTF_8
+
+
+@cache
+def _has_one_byte_per_character(encoding: str) -> bool:
+    return len(b"\xc3\xbc".decode(encoding, "replace")) == 2
 
 
 def guess_encoding(content: bytes, at: int) -> tuple[str, str] | None:

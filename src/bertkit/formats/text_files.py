@@ -91,17 +91,12 @@ def find_text_files(paths: Sequence[Path]) -> TextFiles:
             files.append(path)
             continue
         below = list(_walk(path, links))
-        readable = [each for each in below if _reads_from_folder(each)]
+        readable = [each for each in below if is_text_in_folder(each)]
         if not readable:
             raise data_error(f"{path} has no file of text among {count_of(len(below), 'file')}. {_READABLE}")
         files += readable
         skipped += sorted(set(below) - set(readable))
     return TextFiles(files=tuple(files), skipped=tuple(skipped), links=tuple(links))
-
-
-def has_text_suffix(path: Path) -> bool:
-    """Whether the name of a file ends as those that are read, compressed or not."""
-    return bool(path.suffix) and suffix_of(path) in _KINDS
 
 
 def kind_of(path: Path) -> TextKind:
@@ -148,7 +143,8 @@ def _walk(folder: Path, links: list[Path]) -> Iterator[Path]:
             yield Path(entry.path)
 
 
-def _reads_from_folder(path: Path) -> bool:
+def is_text_in_folder(path: Path) -> bool:
+    """Whether a file of a folder is read as text, by its name."""
     suffix = suffix_of(path)
     return suffix in _KINDS if suffix else _WIKI_EXTRACTOR_NAME.match(path.name) is not None
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from bertkit.errors import BertkitError, data_error, list_names, usage_error
-from bertkit.formats.cells import Structure, has_decimal_comma
+from bertkit.formats.cells import Structure, find_decimal_comma
 from bertkit.formats.tables import Table
 from bertkit.task_files.files import Columns
 from bertkit.task_files.indicators import are_indicators, split_names
@@ -218,15 +218,15 @@ def find_score(table: Table, columns: Collection[str]) -> str | None:
     """
     if name := label_by_name(columns):
         return name
-    free = set(columns)
-    numbers = [each.name for each in _profiles(table) if each.name in free and each.is_measured]
+    profiles = [each for each in _profiles(table) if each.name in columns]
+    numbers = [each.name for each in profiles if each.is_measured]
     if len(numbers) > 1:
         raise usage_error(
             f"{table.path}: the score of two texts may be {list_names(numbers[:-1])} or {numbers[-1]}. Name it: "
             "--label COLUMN; for pairs without a score leave these columns out."
         )
-    for each in _profiles(table) if not numbers else ():
-        if each.name in free and (cell := next(filter(has_decimal_comma, map(str.strip, each.cells)), None)):
+    for each in () if numbers else profiles:
+        if cell := find_decimal_comma([cell.strip() for cell in each.cells if cell.strip()]):
             raise data_error(
                 f'{table.path}: the values of column "{each.name}", such as {cell}, look like numbers with a comma. '
                 "Write 1,5 as 1.5, or leave the column out."

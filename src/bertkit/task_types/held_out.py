@@ -189,21 +189,20 @@ def _describe_repeated(name: str, repeated: Iterator[str], count: int, contradic
     return [f'{occur} more than once (the first is "{next(repeated)}"){contradicting}; every row counts']
 
 
-def describe_shared_texts(train: Sequence[Labelled], examples: Sequence[Labelled], split: str) -> list[str]:
-    """A sentence if some ``examples`` of a split have a text that is also in train."""
-    known = set(map(text_key, train))
-    shared = sum(text_key(example) in known for example in examples)
+def describe_shared_texts(train: Container[str], examples: Sequence[Labelled], split: str) -> list[str]:
+    """A sentence if some ``examples`` of a split have a text that is also in train, of which it has the keys."""
+    shared = sum(text_key(example) in train for example in examples)
     of_all = f"{shared:,} of {len(examples):,} {split} examples"
     return [f"{of_all} have a text that is also in train, so the scores are too high"] if shared else []
 
 
 def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list[str]:
     """Sentences about texts that dev shares with train, and texts of train with different labels or in several rows."""
-    notes = describe_shared_texts(train, dev, "dev")
     labels: dict[str, set[object]] = {}
     keys = list(map(text_key, train))
     for key, example in zip(keys, train, strict=True):
         labels.setdefault(key, set()).add(example.label)
+    notes = describe_shared_texts(labels, dev, "dev")
     contradictions = {key for key, each in labels.items() if len(each) > 1}
     if contradictions:
         first = next(example.first for key, example in zip(keys, train, strict=True) if key in contradictions)

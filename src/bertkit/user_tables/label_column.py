@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertkit.errors import data_error, usage_error
-from bertkit.formats.cells import has_decimal_comma
+from bertkit.formats.cells import find_decimal_comma
 from bertkit.formats.lines import at_row
 from bertkit.options.finetuning import LabelKind
 from bertkit.task_files.conll_files import is_tag
@@ -35,7 +35,6 @@ _MOST_WHOLE_NUMBERS = 20
 _CLASS_NAMES = ("label", "labels", "gold_label", "class", "category", "intent", "topic", "emotion")
 """Columns of these names have classes even if there are many, where those are counted from 0 or 1."""
 
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?")
 
 _WRITE_POINTS = "Write 1,5 as 1.5 and 1,000 as 1000"
 
@@ -101,8 +100,7 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> LabelKind:
     distinct = len(labels.counts)
     if labels.counts and are_numbers(labels.counts):
         return "classes" if _may_be_classes(columns, labels) else "number"
-    example = next(filter(has_decimal_comma, labels.counts), None)
-    if example is not None and all(map(_DECIMAL_COMMA.fullmatch, labels.counts)):
+    if example := find_decimal_comma(labels.counts):
         raise data_error(
             f'{path}: the values of column "{columns.label}", such as {example}, look '
             f"like numbers with a comma. {_WRITE_POINTS}, or say what they are: --kind classes, or labels for several "
@@ -145,7 +143,7 @@ def read_numbers(labels: Labels, advice: str) -> list[float]:
     for label, (path, line) in labels.first_seen.items():
         where = at_row(path, line)
         if not are_numbers([label]):
-            what_to_do = _WRITE_POINTS if has_decimal_comma(label) else advice
+            what_to_do = _WRITE_POINTS if find_decimal_comma([label]) else advice
             raise data_error(f'{where}: "{label}" is not a number. {what_to_do}.')
         check_number(float(label), label, where)
     return [float(label) for label in labels.counts.elements()]
