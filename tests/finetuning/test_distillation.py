@@ -70,7 +70,7 @@ def test_a_student_learns_from_unlabelled_texts_what_few_labels_do_not_teach(
 
 
 def test_layers_are_matched_with_a_weight(texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path) -> None:
-    options = {**QUICK, "epochs": 12, "lr": 3e-3, "set": ["layer_weight=3", "teacher_weight=0"]}
+    options = {**QUICK, "epochs": 4, "lr": 3e-3, "set": ["layer_weight=3", "teacher_weight=0"]}
     bertkit.finetune(
         texts["few"], model=model, output=tmp_path / "run", teacher=teacher, unlabelled=texts["more"], **options
     )

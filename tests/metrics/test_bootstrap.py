@@ -9,13 +9,14 @@ import pytest
 from scipy import stats
 
 from bertkit.errors import BertkitError
-from bertkit.metrics import classification, correlation
+from bertkit.metrics import classification, correlation, ranking
 from bertkit.metrics.bootstrap import (
     Indices,
     Scores,
     bootstrap,
     p_value,
     percentile_interval,
+    resample_areas,
     resample_classes,
     resample_entities,
     resample_labels,
@@ -64,6 +65,20 @@ def test_correlations_of_a_resample_are_those_of_its_examples() -> None:
         right, given = [gold[place] for place in places], [answers[place] for place in places]
         expected = [correlation.pearson(right, given), correlation.spearman(right, given)]
         assert row == pytest.approx(expected, nan_ok=True)
+
+
+def test_areas_of_a_resample_are_those_of_its_examples() -> None:
+    generator = random.Random(13)
+    gold = [generator.choice([0.0, 0.0, 1.0]) for _ in range(7)]
+    answers = [round(value + generator.gauss(0, 1), 1) for value in gold]
+    drawn = bootstrap(resample_areas(gold, answers), 7, resamples=99, seed=7)
+    expected = [
+        ranking.roc_auc([gold[place] for place in places], [answers[place] for place in places])
+        for places in bootstrap(sampled_indices, 7, resamples=99, seed=7).astype(int)
+    ]
+    assert any(np.isnan(expected)), "some resample has no positive"
+    assert drawn[:, 0].tolist() == pytest.approx(expected, nan_ok=True)
+    assert np.isnan(resample_areas([0.0, 2.5, 5.0], [0.1, 0.2, 0.3])(np.array([[0, 2, 2]]))).all()
 
 
 def test_entity_scores_of_a_resample_are_those_of_its_sentences() -> None:

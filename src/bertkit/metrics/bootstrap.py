@@ -159,6 +159,23 @@ def resample_numbers(gold: Sequence[float], predicted: Sequence[float], names: S
     return score
 
 
+def resample_areas(gold: Sequence[float], scores: Sequence[float]) -> Statistic:
+    """A statistic: ``roc_auc`` as in ``ranking``, from the ranks of the positives (Mann and Whitney 1947)."""
+    require_pairs(gold, scores)
+    is_positive = np.asarray(gold) == max(gold)
+    values, is_graded = np.asarray(scores, dtype=np.float64), len(set(gold)) > 2
+    rank = load("scipy.stats").rankdata
+
+    def score(indices: Indices) -> Scores:
+        chosen = is_positive[indices]
+        positives = chosen.sum(axis=1, dtype=np.float64)
+        pairs = positives * (indices.shape[1] - positives)
+        in_order = (rank(values[indices], axis=1) * chosen).sum(axis=1) - positives * (positives + 1) / 2
+        return np.where((pairs > 0) & (not is_graded), _divide(in_order, pairs), UNDEFINED)[:, None]
+
+    return score
+
+
 def resample_labels(
     gold: Sequence[Collection[str]], predicted: Sequence[Collection[str]], names: Sequence[str]
 ) -> Statistic:

@@ -11,7 +11,7 @@ from bertkit.batch import Feature, Label
 from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
 from bertkit.data.features import assemble, stack
 from bertkit.errors import usage_error
-from bertkit.metrics.bootstrap import Statistic, resample_numbers
+from bertkit.metrics.bootstrap import Statistic, resample_areas, resample_numbers
 from bertkit.metrics.correlation import pearson, spearman
 from bertkit.metrics.ranking import roc_auc
 from bertkit.nn.text_pooling import Pooling
@@ -164,11 +164,12 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
     def resampling_statistic(
         self, examples: Sequence[TextExample], predictions: Sequence[Prediction], scores: Sequence[str]
     ) -> Statistic | None:
-        """The correlations, for a whole matrix of resamples at a time."""
-        if self.metric != "spearman" or not _SCORES[self.metric].keys() >= set(scores):
+        """The correlations or the area, for a whole matrix of resamples at a time."""
+        if not _SCORES[self.metric].keys() >= set(scores):
             return None
         gold = as_numbers([example.label for example in examples])
-        return resample_numbers(gold, as_numbers([prediction.label for prediction in predictions]), scores)
+        answers = as_numbers([prediction.label for prediction in predictions])
+        return resample_numbers(gold, answers, scores) if self.metric == "spearman" else resample_areas(gold, answers)
 
     def _scale(self, label: TextLabel | None) -> float | None:
         """A gold score as a cosine; None if it is not known."""
