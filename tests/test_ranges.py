@@ -23,7 +23,7 @@ from bertkit.options.command import spell_option
 from bertkit.options.description import list_options
 from bertkit.options.verbs import VERBS
 from bertkit.pretraining.record import PretrainRun
-from bertkit.ranges import PositiveInt, Range, Share, check_ranges, find_range
+from bertkit.ranges import PositiveInt, Range, Share, check_ranges, find_range, is_union
 from bertkit.reproduction.scales import TINY
 from bertkit.task_types import FileTask
 from bertkit.task_types.records import TASK_TYPES
@@ -136,6 +136,12 @@ def test_the_first_number_outside_its_range_is_named(changes: dict[str, Any], me
 def test_numbers_in_their_ranges_and_none_are_accepted() -> None:
     check_ranges(Oven())
     check_ranges(Oven(trays=3, fan=1, heat=((1, 0.0),), timers={"bread": 40}))
+
+
+def test_alternatives_are_a_union_however_they_are_written() -> None:
+    written = [Annotated[int, Range(1, 9)] | None, typing.Union["int", str], typing.Optional[int]]  # noqa: UP045
+    assert all(map(is_union, written))
+    assert not any(map(is_union, (int, list[int], typing.Literal["a", "b"], None)))
 
 
 def test_the_range_of_a_type_is_found() -> None:

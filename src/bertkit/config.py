@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from bertkit.errors import BertkitError, data_error, find_nearest, usage_error
-from bertkit.ranges import find_range, list_problems
+from bertkit.ranges import find_range, is_union, list_problems
 from bertkit.scores import UNDEFINED, UNDEFINED_IS_NULL
 from bertkit.storage.json_text import parse_json
 
@@ -228,7 +228,7 @@ def _describe(hint: object) -> str:
         return _describe(kind) + (f" {range}" if range else "")
     if typing.get_origin(hint) is Literal:
         return " or ".join(str(choice) for choice in typing.get_args(hint))
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+    if is_union(hint):
         return " or ".join(_describe(each) for each in typing.get_args(hint))
     if typing.get_origin(hint) is tuple:
         first, *others = typing.get_args(hint)
@@ -294,8 +294,8 @@ def _plain(hint: object) -> object:
 
 def _record_in(hint: object) -> object:
     """The dataclass in ``Kind`` or ``Kind | None``, else None."""
-    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    return next(filter(dataclasses.is_dataclass, typing.get_args(hint) if is_union else (hint,)), None)
+    kinds = typing.get_args(hint) if is_union(hint) else (hint,)
+    return next(filter(dataclasses.is_dataclass, kinds), None)
 
 
 def _restore_undefined(hint: object, value: Any) -> Any:

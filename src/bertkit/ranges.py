@@ -103,7 +103,7 @@ def list_problems(name: str, value: object, hint: object) -> Iterator[str]:
                 yield from _compare(name, value, kind, range)
     elif origin is Literal and value not in arguments:
         yield f"{name} is {value}; it must be {' or '.join(map(str, arguments))}."
-    elif origin in (typing.Union, types.UnionType):
+    elif is_union(hint):
         for each in arguments if value is not None else ():
             yield from list_problems(name, value, each)
     elif origin is tuple and isinstance(value, Sequence):
@@ -113,6 +113,11 @@ def list_problems(name: str, value: object, hint: object) -> Iterator[str]:
     elif isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, Mapping):
         for key, item in value.items():
             yield from list_problems(f"{name}.{key}", item, arguments[1])
+
+
+def is_union(hint: object) -> bool:
+    """Whether a type is written ``A | B``, ``Union[A, B]`` or ``Optional[A]``."""
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
 def find_range(hint: object) -> Range | None:

@@ -6,7 +6,6 @@ import inspect
 import os
 import re
 import textwrap
-import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
@@ -22,6 +21,7 @@ from bertkit.options.command import spell_option
 from bertkit.options.description import Option, describe, format_type, list_options
 from bertkit.options.inputs import DataTable, LoadedModel, check_inputs, kinds_of_inputs
 from bertkit.options.job import Options
+from bertkit.ranges import is_union
 
 P = ParamSpec("P")
 SomeOptions = TypeVar("SomeOptions", bound=Options)
@@ -104,7 +104,7 @@ def _refuse_single_texts(options: Sequence[Option], arguments: Mapping[str, obje
 
 def _kinds(hint: object) -> tuple[object, ...]:
     """The types of a union, or the one type."""
-    return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    return typing.get_args(hint) if is_union(hint) else (hint,)
 
 
 def _refuse_empty(options: Sequence[Option], arguments: Mapping[str, object], *, paths: Collection[str]) -> None:

@@ -21,6 +21,7 @@ from bertkit.options.description import Option, describe, list_options
 from bertkit.options.help import GROUPS, group_of, group_of_switch
 from bertkit.options.inputs import STREAM, check_inputs
 from bertkit.options.job import JobOptions, Options
+from bertkit.ranges import is_union
 
 SWITCHES = {
     "json": "Show the result as JSON.",
@@ -166,7 +167,7 @@ def _read_whole_number(kind: type, tokens: Sequence[cyclopts.Token]) -> int:
 
 def _typed_as_text(hint: typing.Any) -> typing.Any:
     """The type of an option on the command line: of alternatives the first, as text stands for all of them."""
-    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+    if is_union(hint):
         first, *others = typing.get_args(hint)
         return _typed_as_text(first) | None if types.NoneType in others else _typed_as_text(first)
     if typing.get_origin(hint) is collections.abc.Sequence:

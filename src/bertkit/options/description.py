@@ -6,14 +6,13 @@ import ast
 import dataclasses
 import inspect
 import sys
-import types
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from bertkit.options.job import Options
-from bertkit.ranges import Range, find_range
+from bertkit.ranges import Range, find_range, is_union
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +71,7 @@ def format_type(hint: object) -> str:
         return "..."
     arguments = typing.get_args(hint)
     origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType):
+    if is_union(hint):
         return " | ".join(map(format_type, arguments))
     if origin is typing.Literal:
         return " | ".join(map(repr, arguments))
