@@ -61,7 +61,7 @@ def run_program(program: str, folder: Path) -> str:
 
 
 def test_the_folder_has_these_notebooks_only() -> None:
-    assert sorted(path.name for path in EXAMPLES.iterdir()) == [f"{name}.ipynb" for name in NOTEBOOKS]
+    assert sorted(path.name for path in EXAMPLES.glob("*.ipynb")) == [f"{name}.ipynb" for name in NOTEBOOKS]
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

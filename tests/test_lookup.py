@@ -100,6 +100,12 @@ def test_a_module_that_a_file_names_is_imported_where_the_user_trusts_it(
     assert foreign.exists()
 
 
+def test_a_file_may_name_modules_of_bertkit() -> None:
+    """As the record of a task whose class was added to the package."""
+    with names_from_a_file():
+        assert load_module("tasks", "bertkit.tasks.glue").__name__ == "bertkit.tasks.glue"
+
+
 def test_what_the_user_named_may_be_named_by_a_file_later(foreign: Path) -> None:
     load_module("encoders", "foreign_lab.bag")
     sys.modules.pop("foreign_lab.bag")

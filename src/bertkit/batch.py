@@ -145,11 +145,8 @@ class EncoderOutput:
     head: Callable[[Tensor], Tensor] | None = None
     embeddings: Float[Tensor, "B T H"] | None = None
 
-    def apply_head(self, states: Float[Tensor, "... H"]) -> Float[Tensor, "... D"]:
-        """Hidden states as an output layer for tokens reads them: through the encoder's ``head``, or as they are.
-
-        D is the width of the token embeddings, which may be smaller in an encoder with a ``head``.
-        """
+    def apply_head(self, states: Float[Tensor, "... H"]) -> Float[Tensor, "... H"]:
+        """Hidden states as an output layer for tokens reads them: through the encoder's ``head``, or as they are."""
         return states if self.head is None else self.head(states)
 
 

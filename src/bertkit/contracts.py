@@ -189,7 +189,7 @@ class TokenEmbedding(Protocol):
 
     @property
     def token_embedding(self) -> nn.Embedding:
-        """The table of token embeddings, (vocabulary, E); E is H, or what the encoder's ``prediction_head`` gives."""
+        """The table of token embeddings, (vocabulary, E). Objectives but ``mlm`` need E to be H."""
 
 
 def has_token_embedding(encoder: object) -> TypeIs[TokenEmbedding]:
@@ -205,7 +205,7 @@ class PredictionLayer(Protocol):
 
     @property
     def prediction_head(self) -> nn.Module:
-        """From hidden states (..., H) to what an output layer reads: (..., H), or as wide as the token embeddings."""
+        """From hidden states (..., H) to what an output layer reads, (..., H)."""
 
 
 def has_prediction_head(encoder: object) -> TypeIs[PredictionLayer]:
@@ -303,8 +303,8 @@ class PretrainingObjective(Objective):
     "passages" with ``labels["passages"]``. With ``compares_examples`` the loss of an example depends on the others of
     its micro-batch. ``pipeline_tag`` is Hugging Face's name for what such a model is for.
 
-    Labels are built in the order of ``task.objectives``, and each objective sees the input as those before it have
-    changed it. So one that corrupts the input comes last where the others are to see, and to predict, the original.
+    Labels are built in the order of ``task.objectives``, each from the input as those before it have changed it. One
+    that replaces tokens comes last where the others are to predict the original; one that moves tokens comes first.
     """
 
     context: ClassVar[Context | None] = None
@@ -323,8 +323,8 @@ class PretrainingObjective(Objective):
     ) -> Batch:
         """``batch`` with ``labels[label]``, and with changed ``input_ids`` if the objective corrupts its input.
 
-        ``batch`` is on the host. All randomness comes from ``rng``, so that an example is a pure function of
-        (seed, epoch, index). Nothing is added for an objective whose ``rows`` come with labels.
+        ``batch`` has B rows, on the host. All randomness comes from ``rng``, whose ``uniform(name, T)`` is (B, T): an
+        example depends on (seed, epoch, index) alone. Nothing is added where ``rows`` come with labels.
         """
         return batch
 

@@ -24,7 +24,9 @@ from bertkit.errors import did_you_mean, usage_error
 T = TypeVar("T")
 
 TRUST = "BERTKIT_TRUST"
-"""Environment variable: packages outside bertkit, separated by commas, that files may name."""
+"""Environment variable: packages or modules outside bertkit, separated by commas, that files may name."""
+
+_OWN = __name__.partition(".")[0]
 
 _named_by_a_file: ContextVar[bool] = ContextVar("named_by_a_file", default=False)
 _named_by_the_user: set[str] = set()
@@ -101,17 +103,29 @@ def find(package: str, name: str, kind: type[T]) -> T:
 
 def spell_trust() -> str:
     """What a command begins with to open what this process has written: ``BERTKIT_TRUST=my_lab `` or nothing."""
-    packages = sorted({*_named_by_the_user, *os.environ.get(TRUST, "").split(",")} - {""})
+    packages = sorted(_trusted())
     return f"{TRUST}={quote(','.join(packages))} " if packages else ""
+
+
+def import_trusted() -> None:
+    """Import the modules that the environment variable names by a dotted path."""
+    for name in _trusted():
+        if "." in name:
+            _load_outside(name)
+
+
+def _trusted() -> set[str]:
+    """The packages and modules that files may name."""
+    return {*_named_by_the_user, *os.environ.get(TRUST, "").split(",")} - {""}
 
 
 def _load_outside(name: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
         raise usage_error(f'"{name}" is not the name of a Python module, such as my_lab.irony.')
     package = name.partition(".")[0]
-    if not _named_by_a_file.get():
+    if package != _OWN and not _named_by_a_file.get():
         _named_by_the_user.add(package)
-    elif name not in sys.modules and package not in {*_named_by_the_user, *os.environ.get(TRUST, "").split(",")}:
+    elif not (package == _OWN or name in sys.modules or any(f"{name}.".startswith(f"{each}.") for each in _trusted())):
         raise usage_error(
             f"a file names the module {name}, which is code outside bertkit. If you trust it, set {TRUST}={package}, "
             f"or import {package} first."

@@ -9,8 +9,9 @@ from typing import Self, cast
 import torch
 from torch import Tensor, nn
 
-from bertkit.batch import Batch, LossTerms, Outputs
+from bertkit.batch import Batch, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Encoder, Objective
+from bertkit.errors import usage_error
 
 
 class Model(nn.Module):
@@ -75,6 +76,11 @@ class Model(nn.Module):
         terms: LossTerms = {}
         for name, objective in self.heads.items():
             for label, term in objective.loss(outputs[name], batch).items():
+                if not isinstance(term, LossTerm):
+                    kind = f"{type(objective).__name__}.loss has a {type(term).__name__} for {label}"
+                    raise usage_error(
+                        f"{kind}; it must be LossTerm(sum, count), so that means are taken once per step."
+                    )
                 terms[label] = replace(term, weight=term.weight * objective.weight)
         return terms
 

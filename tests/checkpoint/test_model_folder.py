@@ -18,6 +18,7 @@ from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.nsp import NextSentencePrediction
+from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.pretraining.task import PretrainingTask
 from bertkit.task_types import RegressionTask, TextClassificationTask, from_record
 from bertkit.text.wordpiece import WordPiece
@@ -113,6 +114,19 @@ def test_the_folder_says_what_other_libraries_read(
     save(tmp_path / "model", encoder, tokenizer, heads)
     assert ModelFolder.open(tmp_path).metadata[READABLE_ELSEWHERE] == readable_elsewhere
     assert json.loads((tmp_path / "model" / "config.json").read_text())["architectures"] == [architecture]
+
+
+def test_a_head_that_only_bertkit_has_does_not_hide_the_others(
+    tmp_path: Path, encoder: Bert, tokenizer: WordPiece
+) -> None:
+    class Own(SequenceClassification):
+        label = "own"
+
+    heads = {"class": SequenceClassification(encoder.hidden_size, 3), "own": Own(encoder.hidden_size, 3)}
+    save_model(tmp_path / "model", Model(encoder, heads), tokenizer, metadata={"kind": "finetune"})
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    assert config["architectures"] == ["BertForSequenceClassification"]
+    assert ModelFolder.open(tmp_path / "model").metadata[READABLE_ELSEWHERE] == "encoder"
 
 
 def test_a_head_with_its_own_pooling_needs_no_pooler(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from bertkit.cli.errors import explain
 from bertkit.errors import data_error
+from bertkit.report.progress import Progress
+from bertkit.scheduling import divide_work
 
 
 class OutOfMemoryError(RuntimeError):
@@ -16,6 +21,17 @@ class Stopped(KeyboardInterrupt):
     """As Interrupted."""
 
     exit_code = 143
+
+
+def test_an_error_in_code_of_the_user_is_shown_with_its_place(tmp_path: Path) -> None:
+    """A task, an objective or an encoder of one's own, which bertkit calls."""
+    module = tmp_path / "mine.py"
+    module.write_text("def add_labels():\n    return {}['nps']\n")
+    names: dict[str, Any] = {}
+    exec(compile(module.read_text(), str(module), "exec"), names)
+    with pytest.raises(KeyError) as raised:
+        divide_work(names["add_labels"], lambda: True, Progress("quiet"))
+    assert explain(raised.value) == (f"error in {module}:2 (add_labels): KeyError: 'nps'", 1)
 
 
 @pytest.mark.parametrize(

@@ -42,12 +42,12 @@ def test_a_configuration_leads_to_its_module() -> None:
 
 @pytest.mark.parametrize(("model_type", "spec"), [("openai-gpt", gpt.SPEC), ("elmo-tagger", tagger.SPEC)])
 def test_a_model_type_leads_to_its_spec(model_type: str, spec: object) -> None:
-    assert find_spec(model_type, "config.json") is spec
+    assert find_spec({"model_type": model_type}, "config.json") is spec
 
 
 def test_an_unknown_model_type_lists_those_that_are_supported() -> None:
     with pytest.raises(BertkitError, match=r'config.json: model_type is "t5"; bertkit reads "bert", .*"roberta"'):
-        find_spec("t5", "config.json")
+        find_spec({"model_type": "t5"}, "config.json")
 
 
 def test_an_unknown_architecture_lists_those_that_can_be_pretrained() -> None:
@@ -65,7 +65,7 @@ def test_a_broken_module_does_not_affect_other_encoders(plug_ins: Path, code: st
     write(plug_ins, "broken", code)
     assert find_architecture("bert") is bert.SPEC
     assert name_architecture(elmo.ElmoConfig()) == "elmo"
-    assert find_spec("openai-gpt", "config.json") is gpt.SPEC
+    assert find_spec({"model_type": "openai-gpt"}, "config.json") is gpt.SPEC
     assert architecture_defaults(gpt.size("tiny", vocab_size=99), vocab_size=99)["task.objectives"] == ("clm",)
 
 

@@ -208,7 +208,7 @@ def test_the_spec_is_found_by_name_configuration_and_model_type(spec: EncoderSpe
     assert type(encoder) is spec.encoder
     assert type(encoder.config) is spec.config
     assert name_architecture(encoder.config) == name
-    assert find_spec(spec.model_type, "config.json") is spec
+    assert find_spec({"model_type": spec.model_type}, "config.json") is spec
     assert spec.title
 
 

@@ -80,6 +80,13 @@ def test_states_are_those_of_the_blocks_in_training(make: Make, tolerance: float
 
 
 @pytest.mark.parametrize(("make", "tolerance"), ALL)
+def test_layers_that_share_a_block_are_all_computed(make: Make, tolerance: float) -> None:
+    stack, states = BlockStack([make_stack()[0]] * 3), torch.randn(len(LENGTHS), T, H)
+    found = run(make(stack), states, MASK)
+    torch.testing.assert_close(found[MASK], run(stack, states, MASK)[MASK], rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize(("make", "tolerance"), ALL)
 @pytest.mark.parametrize("padded", [True, False])
 def test_selected_positions_have_the_states_of_a_full_pass(make: Make, tolerance: float, padded: bool) -> None:
     stack = make(make_stack())

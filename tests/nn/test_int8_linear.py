@@ -12,6 +12,7 @@ from bertkit.nn import int8_linear
 from bertkit.nn.block import PostNormBlock
 from bertkit.nn.inference_linear import can_pack
 from bertkit.nn.int8_linear import InputRange, Int8Linear, Int8Maker, PackedInt8Linear, calibrate
+from bertkit.nn.stack import BlockStack
 
 LAYERS = [
     pytest.param(Int8Linear, marks=pytest.mark.skipif(not is_compiled(), reason="no C compiler with OpenMP here")),
@@ -118,5 +119,8 @@ def test_calibration_finds_the_inputs_of_every_layer() -> None:
     assert [linear for linear in linears if ranges[linear].after_activation] == [
         block.feed_forward.outer for block in blocks
     ]
+    query = first.attention.qkv
+    twice = calibrate(BlockStack([first, first]), states)[query].highest
+    assert torch.equal(twice, calibrate(BlockStack([first]), states)[query].highest.maximum(twice)), "the larger of two"
     layer = Int8Linear if is_compiled() else PackedInt8Linear
     assert Int8Maker(layer, ranges)(first.attention.qkv, rows=slice(0, H))(states[0]).shape == (5, H)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+import resource
 import socket
 import time
 from collections.abc import Iterator
 
 import pytest
-from tests.server.running import get, running
+from tests.server.running import get, running, wait_until
 
+from bertkit.server import connections
 from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
@@ -105,6 +108,60 @@ def test_a_header_without_end_is_refused_by_its_length(server: Server) -> None:
                 connection.sendall(b"a" * 10_000)
         assert b" 400 " in connection.recv(1000).split(b"\r\n")[0]
     assert get(server, "/health").status_code == 200
+
+
+def test_a_long_header_that_arrives_at_once_is_refused(server: Server) -> None:
+    with connect(server) as client:
+        client.sendall(b"GET /live HTTP/1.1\r\nhost: x\r\n" + b"x-a: " + b"a" * 66_000 + b"\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 400")
+    assert get(server, "/health").status_code == 200
+
+
+@pytest.mark.parametrize("sent", [b"GET /a?text=caf\xc3\xa9 HTTP/1.1\r\n\r\n", b"nonsense\r\n\r\n"])
+def test_what_is_no_request_has_an_answer_like_others(
+    server: Server, sent: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with connect(server) as client:
+        client.sendall(sent)
+        answer = b"".join(iter(lambda: client.recv(4096), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    assert json.loads(body)["error_type"] == "Malformed"
+    (request_id,) = re.findall(rb"x-request-id: ([0-9a-f]{32})", head)
+    assert json.loads(capsys.readouterr().err.splitlines()[-1])["request_id"] == request_id.decode()
+
+
+def test_connections_above_the_limit_are_closed_at_once(
+    loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "most_connections", lambda: 3)
+    with running(loaded[:1]) as server, contextlib.ExitStack() as opened:
+        clients = [opened.enter_context(connect(server)) for _ in range(7)]
+        wait_until(lambda: sum(map(is_closed, clients)) == 4)
+        for client in clients:
+            client.close()
+        wait_until(lambda: get(server, "/health").status_code == 200)
+
+
+def is_closed(client: socket.socket) -> bool:
+    """Whether the server has closed a connection on which nothing was sent."""
+    client.setblocking(False)
+    try:
+        return client.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+def test_the_limit_of_open_files_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = [1024, 4096]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: tuple(limits))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, found: limits.__setitem__(slice(None), found))
+    assert connections.most_connections() == 960
+    connections.raise_file_limit()
+    assert limits == [4096, 4096]
+    assert connections.most_connections() == 4032
 
 
 def test_an_answer_comes_in_one_piece(server: Server) -> None:

@@ -12,7 +12,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser as HTMLParser
 from tests.server.running import get, post, running
 
-from bertkit.server.forms import FORMS, list_forms, write_examples
+from bertkit.server.forms import FORMS, can_cut, list_forms, write_examples
 from bertkit.server.keys import ApiKeys
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
@@ -160,14 +160,31 @@ def test_the_commands_that_it_shows_give_an_answer(server: Server, model: str, f
         assert subprocess.run([*words, "-s"], capture_output=True, text=True, check=True).stdout == reply.text
 
 
+def test_what_it_shows_for_a_text_that_was_cut_off_cuts_it_too(server: Server) -> None:
+    page = httpx2.post(
+        f"{server.address}/page",
+        data={"model": "reviews", "form": "text-classification", "text": "good\u00ad " * 80},
+        timeout=60,
+    )
+    shown = [code.text() for code in HTMLParser(page.text).css("#result pre")]
+    assert len(shown) == 2
+    words = shlex.split(shown[0])
+    reply = httpx2.post(words[1], content=words[-1].encode(), headers={"content-type": "application/json"}, timeout=60)
+    assert reply.status_code == 200, reply.text
+    assert reply.headers["x-truncated-inputs"] == "1"
+    assert "'truncate': True" in shown[1]
+    assert "/attention" not in page.text, "a page of attention shows 64 tokens"
+
+
+@pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize(("model", "form"), FORMS_OF_MODELS)
 def test_the_python_that_it_shows_gives_an_answer(
-    server: Server, model: str, form: str, monkeypatch: pytest.MonkeyPatch
+    server: Server, model: str, form: str, cut: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("huggingface_hub", "httpx"):
         pytest.importorskip(name, reason=f"install {name}")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    example = write_examples(server.address, model, form, fields(form))["Python"]
+    example = write_examples(server.address, model, form, fields(form), cut=cut and can_cut(form))["Python"]
     *imports, call = example.splitlines()
     names: dict[str, object] = {}
     exec("\n".join(imports), names)

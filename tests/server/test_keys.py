@@ -10,7 +10,7 @@ import pytest
 from tests.server.running import get, post, running
 
 from bertkit.errors import BertkitError
-from bertkit.server.keys import ApiKeys
+from bertkit.server.keys import ApiKeys, is_readable_by_others
 from bertkit.server.models import ServedModel
 
 KEY = "correct-horse"
@@ -50,13 +50,21 @@ def test_a_file_has_one_key_per_line(tmp_path: Path) -> None:
         ApiKeys.read(tmp_path / "none")
 
 
+def test_a_file_that_others_can_read_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.touch(mode=0o644)
+    assert is_readable_by_others(path)
+    path.chmod(0o640)
+    assert not is_readable_by_others(path)
+
+
 def test_requests_without_a_key_are_refused_and_the_key_is_not_logged(
     loaded: list[ServedModel], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with running(loaded[:1], keys=ApiKeys((KEY,))) as server:
         for reply in (post(server, "/predict", {"inputs": "a"}), get(server, "/v1/models"), get(server, "/metrics")):
             assert reply.status_code == 401
-            assert reply.headers["www-authenticate"].startswith("Bearer")
+            assert reply.headers["www-authenticate"].startswith("Basic"), "Chromium reads the first alone"
         assert get(server, "/health").status_code == 200
         assert post(server, "/predict", {"inputs": "a"}, authorization=f"Bearer {KEY}").status_code == 200
         client = openai.OpenAI(base_url=f"{server.address}/v1", api_key=KEY, max_retries=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 
 import pytest
 
@@ -21,6 +22,8 @@ def test_no_input_can_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_messages_of_uvicorn_have_the_same_form(capsys: pytest.CaptureFixture[str]) -> None:
+    others = logging.getLogger("asyncio")
+    known = others.handlers, others.propagate, others.level
     logger = logging.getLogger("uvicorn")
     before = logger.handlers, logger.propagate, logger.level, logging.getLogger(logs.__name__).level
     try:
@@ -37,7 +40,20 @@ def test_messages_of_uvicorn_have_the_same_form(capsys: pytest.CaptureFixture[st
         assert capsys.readouterr().err == ""
     finally:
         logger.handlers, logger.propagate, logger.level = before[:3]
+        others.handlers, others.propagate, others.level = known
         logging.getLogger(logs.__name__).setLevel(before[3])
+
+
+def test_no_request_waits_for_a_reader_of_the_log_that_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as stderr, os.fdopen(reading) as reader:
+        monkeypatch.setattr("sys.stderr", stderr)
+        for number in range(2000):  # a pipe holds 64 KB
+            logs.log_event("request", path="a" * 100, number=number)
+        monkeypatch.undo()
+        os.set_blocking(reading, False)
+        first, *_ = reader.read(5000).splitlines()
+    assert json.loads(first)["number"] == 0
 
 
 def test_a_reader_of_the_log_that_has_ended_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,6 +130,25 @@ def test_a_stream_without_lines_for_too_long_ends_with_an_error(loaded: list[Ser
     assert b'{"index":1,"error":"no line arrived within 0.5 seconds' in received
 
 
+def test_a_stream_that_is_open_at_the_end_is_told_so(loaded: list[ServedModel]) -> None:
+    may_end, answers = threading.Event(), []
+
+    def lines() -> Iterator[bytes]:
+        yield b'"the river"\n'
+        may_end.wait(20)
+
+    with running(loaded[:1], grace=0.3) as server:
+        asking = threading.Thread(target=lambda: answers.extend(send(server, lines())))
+        asking.start()
+        wait_until(lambda: server.service.state.running > 0)
+        server.stop()
+        wait_until(lambda: not server.service.state.accepted)
+        may_end.set()
+        asking.join(10)
+    assert [each["index"] for each in answers] == [0, 1]
+    assert answers[-1]["error"] == "the server is stopping"
+
+
 def test_a_stream_counts_as_a_running_request(loaded: list[ServedModel]) -> None:
     with running(loaded[:1], Limits(requests=1)) as server:
         with open_stream(server) as connection:

@@ -7,12 +7,18 @@ import asyncio
 import pytest
 
 from bertkit.server.errors import ServerError
+from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
 from bertkit.server.token_ids import read_ids
 
 
 def read(inputs: str | list[int | str | list[int]], model: ServedModel) -> str | list[str]:
-    return asyncio.run(read_ids(inputs, model, "input"))
+    return asyncio.run(read_ids(inputs, model, Limits(inputs=3), "input"))
+
+
+def test_too_many_inputs_are_refused_before_they_are_read(loaded: list[ServedModel]) -> None:
+    with pytest.raises(ServerError, match="batch size 4 > maximum allowed batch size 3"):
+        read([[2000], [2000], [2000], [10**9]], loaded[0])
 
 
 def test_ids_become_the_text_that_has_them(loaded: list[ServedModel]) -> None:

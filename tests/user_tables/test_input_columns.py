@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from bertkit.task_types import (
     TaskFiles,
     TextClassificationTask,
     TextExample,
+    TextReader,
 )
 from bertkit.task_types.similarity import SimilarityTask
 from bertkit.user_tables.input_columns import choose_columns, with_encoding
@@ -147,6 +149,31 @@ def test_names_of_columns_are_for_tables_of_texts(tmp_path: Path) -> None:
     for task in (OTHERS_FOLDER, TaggingTask(name="tags", labels=("O", "B-x", "I-x"))):
         with pytest.raises(BertkitError, match=r"leave out --text\."):
             choose_columns(task, lines, text="text")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnFormatTask(TextClassificationTask):
+    """A task whose files are no tables."""
+
+    @property
+    def reader(self) -> TextReader:
+        reader = super().reader
+        return OwnFormatReader(name=reader.name, files=reader.files, pair=reader.pair, read_label=reader.read_label)
+
+
+class OwnFormatReader(TextReader):
+    """As a user writes it: ``read`` and ``rows`` would parse the file."""
+
+    def open_table(self, path: Path) -> None:
+        return None
+
+
+def test_a_reader_that_opens_no_table_reads_new_input_itself(tmp_path: Path) -> None:
+    task = OwnFormatTask(name="blocks", metric="accuracy", labels=("x", "y"), files=known().files)
+    path = write(tmp_path, "LABEL: x\na b\n", "in.blk")
+    assert choose_columns(task, path) == (task, "")
+    with pytest.raises(BertkitError, match=r"in\.blk has no columns: leave out --text\."):
+        choose_columns(task, path, text="text")
 
 
 def test_new_input_in_another_encoding(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from bertkit import config as records
 from bertkit.contracts import EncoderConfig, SubwordTokenizer
-from bertkit.encoder_types.architectures import MODEL_TYPE, find_spec, spec_of_config
+from bertkit.encoder_types.architectures import MODEL_TYPE, find_spec, name_outside_encoder, spec_of_config
 from bertkit.encoder_types.spec import HuggingFaceSpec
 from bertkit.errors import BertkitError, data_error
 
@@ -26,12 +26,13 @@ def config_to_hf(config: EncoderConfig) -> dict[str, object]:
     """The content of ``config.json`` for an encoder, without the keys that depend on the heads."""
     spec = spec_of_config(config)
     table = spec.huggingface
+    kind = {MODEL_TYPE: spec.model_type, **name_outside_encoder(config)}
     if not table.settings:
-        return {MODEL_TYPE: spec.model_type, **records.to_json(config)}
+        return {**kind, **records.to_json(config)}
     hf_fields = {
         theirs: _spell(table, ours, getattr(config, ours)) for ours, keys in table.settings.items() for theirs in keys
     }
-    return {MODEL_TYPE: spec.model_type, **hf_fields, "dtype": "float32"}
+    return {**kind, **hf_fields, "dtype": "float32"}
 
 
 def config_from_hf(content: object, source: str) -> Any:
@@ -41,7 +42,7 @@ def config_from_hf(content: object, source: str) -> Any:
     """
     if not isinstance(content, dict):
         raise data_error(f"{source} is not the configuration of a model.")
-    spec = find_spec(content.get(MODEL_TYPE, "bert"), source)
+    spec = find_spec(content, source)
     table = spec.huggingface
     if not table.settings:
         own = {each.name: content[each.name] for each in dataclasses.fields(spec.config) if each.name in content}

@@ -141,10 +141,11 @@ def _stores_optional_part(spec: HuggingFaceSpec, model: Model) -> bool:
 
 
 def count_layers(spec: HuggingFaceSpec, tensors: Mapping[str, Tensor]) -> int | None:
-    """The number of layers in normalized tensors; None for an encoder without a table of names."""
-    if not spec.weights:
+    """The number of layers in normalized tensors; None without a table of names, or if the layers share weights."""
+    befores = {name.partition("{layer}")[0] for (name, *_) in spec.weights.values() if "{layer}" in name}
+    if not befores:
         return None
-    (before,) = {name.partition("{layer}")[0] for (name, *_) in spec.weights.values() if "{layer}" in name}
+    (before,) = befores
     numbered = re.compile(rf"{re.escape(before)}([0-9]{{1,6}})\.")
     return 1 + max((int(match[1]) for name in tensors if (match := numbered.match(name))), default=-1)
 

@@ -386,7 +386,8 @@ def _describe(model: Model, tensors: Mapping[str, Tensor], metadata: Mapping[str
     spec = spec_of_encoder(model.encoder).huggingface
     heads = _heads(model)
     names = spec.architectures
-    architectures = [names.get(heads, names[frozenset()])] if names else []
+    # Beside a head that only bertkit has, those that others know are named: the largest set that has a class.
+    architectures = [names[max((known for known in names if known <= heads), key=len)]] if names else []
     config = {"architectures": architectures, **_config.config_to_hf(model.encoder.config)}
     outputs = [tensors[name] for name in _CLASSIFIERS if name in tensors]
     if heads in ({"class"}, {"labels"}, {"tags"}) and outputs:

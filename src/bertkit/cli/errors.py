@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
+import sysconfig
+import traceback
+from pathlib import Path
 
 from bertkit.cli.streams import abandon_stdout
 from bertkit.errors import BAD_DATA, JOB_FAILED, PIPE_CLOSED, BertkitError
 
 INTERRUPTED = 130
+
+_OWN = f"{Path(__file__).parents[1]}{os.sep}"
+_INSTALLED = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 _CPU_MEMORY = re.compile(r"DefaultCPUAllocator: .* you tried to allocate ([0-9]+) bytes")
 """PyTorch raises a plain RuntimeError with these words when the memory of the host is exhausted."""
@@ -65,4 +72,20 @@ def explain(error: BaseException) -> tuple[str, int]:
         return f"error: out of memory: {int(match[1]):,} more bytes were needed. {_LESS_MEMORY}", JOB_FAILED
     if _ONEDNN_MEMORY.search(str(error)) or str(error) == "can't start new thread":
         return f"error: out of memory: {error}. {_LESS_MEMORY}", JOB_FAILED
+    if place := _place_outside(error):
+        return f"error in {place}: {type(error).__name__}: {error}", JOB_FAILED
     return f"error: {type(error).__name__}: {error} (a bug in bertkit? --debug shows where)", JOB_FAILED
+
+
+def _place_outside(error: BaseException) -> str:
+    """Where code of the user that bertkit called has failed, as file, line and function; empty if it is no such code.
+
+    That is the last frame below one of bertkit that belongs neither to bertkit nor to Python or an installed package.
+    """
+    place, is_called = "", False
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename.startswith(_OWN):
+            is_called = True
+        elif is_called and Path(frame.filename).is_file() and not frame.filename.startswith(_INSTALLED):
+            place = f"{frame.filename}:{frame.lineno} ({frame.name})"
+    return place

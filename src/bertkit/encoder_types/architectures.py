@@ -7,15 +7,19 @@ that cannot be imported, or has no ``SPEC``, raises its error only when its own 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 
 from bertkit.contracts import Encoder, EncoderConfig
 from bertkit.encoder_types.spec import EncoderSpec, PretrainingDefaults
 from bertkit.errors import data_error, did_you_mean, usage_error
-from bertkit.lookup import list_modules, load_module, names_from_a_file
+from bertkit.lookup import import_trusted, list_modules, load_module, names_from_a_file
 
 MODEL_TYPE = "model_type"
+_MODULE = "bertkit_encoder"
+"""Key of a ``config.json`` with the module of an encoder outside bertkit, whose ``model_type`` may be another
+library's."""
 
 _PACKAGE = "encoders"
 
@@ -84,20 +88,30 @@ def spec_of_encoder(encoder: Encoder) -> EncoderSpec:
     return spec_of_config(encoder.config)
 
 
-def find_spec(model_type: object, source: str) -> EncoderSpec:
-    """The encoder whose ``config.json`` has this ``model_type``; ``source`` names the file in the error.
+def name_outside_encoder(config: EncoderConfig) -> dict[str, str]:
+    """The entry of ``config.json`` that names the module of an encoder outside bertkit; none for bertkit's own."""
+    name = name_architecture(config)
+    return {_MODULE: name} if "." in name else {}
 
-    A ``model_type`` with a dot is a module outside bertkit, which is imported if the user trusts it.
+
+def find_spec(content: Mapping[str, object], source: str) -> EncoderSpec:
+    """The encoder of a model whose ``config.json`` has this ``content``; ``source`` names the file in the error.
+
+    A module outside bertkit that the file names is imported if the user trusts it. A file of another library names
+    none: then an encoder outside bertkit is found if its module has been imported, or is in ``BERTKIT_TRUST``.
     """
-    name = str(model_type).replace("-", "_")
+    model_type = content.get(MODEL_TYPE, "bert")
+    name = str(content.get(_MODULE, model_type)).replace("-", "_")
     if "." in name and all(map(str.isidentifier, name.split("."))):
         with names_from_a_file():
             return find_encoder(name)
     if name in list_modules(_PACKAGE):
         return find_encoder(name)
     every = _list_usable().values()
-    for each in every:
-        if each.model_type == model_type:
+    import_trusted()
+    imported = (getattr(module, "SPEC", None) for module in list(sys.modules.values()))
+    for each in (*every, *imported):
+        if isinstance(each, EncoderSpec) and each.model_type == model_type:
             return each
     known = ", ".join(f'"{each.model_type}"' for each in every)
     raise data_error(f'{source}: {MODEL_TYPE} is "{model_type}"; bertkit reads {known}.')

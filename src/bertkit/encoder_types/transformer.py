@@ -5,6 +5,7 @@ Letters: B examples, T tokens, H hidden width.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
@@ -16,11 +17,12 @@ from torch import Tensor, nn
 from bertkit.batch import Batch, EncoderOutput
 from bertkit.contracts import Encoder, EncoderConfig
 from bertkit.encoder_types.settings import PositionInit
+from bertkit.errors import usage_error
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.dropout import Dropout
-from bertkit.nn.embeddings import Embeddings, PlainEmbeddings, TokenEmbeddings
+from bertkit.nn.embeddings import Embeddings, InputEmbeddings
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import fill_sinusoids, initialize
 from bertkit.nn.linear import Linear
@@ -45,6 +47,8 @@ class _TransformerConfig(EncoderConfig, Protocol):
     def num_heads(self) -> int: ...
     @property
     def intermediate_size(self) -> int: ...
+    @property
+    def max_positions(self) -> int: ...
     @property
     def dropout(self) -> float: ...
     @property
@@ -103,17 +107,18 @@ def _count_block_macs(
 class Transformer(Encoder):
     """Embeddings and a stack of blocks; the pooled state is that of the first token of a row.
 
-    With causal blocks it is that of the last token, because the first one attends to no other. The reset of
-    parameters and the count of operations are those of post-norm blocks.
+    With causal blocks it is that of the last token, because the first one attends to no other. A subclass says in
+    ``embed`` how a batch becomes the states of the first block. The reset of parameters and the count of operations are
+    those of post-norm blocks; ``depth`` and ``reinitialize_top`` are for layers that share no weights.
     """
 
     config: _TransformerConfig
-    embeddings: Embeddings | PlainEmbeddings | TokenEmbeddings
+    embeddings: InputEmbeddings
 
     def __init__(
         self,
         config: _TransformerConfig,
-        embeddings: Embeddings | PlainEmbeddings | TokenEmbeddings,
+        embeddings: InputEmbeddings,
         blocks: Iterable[nn.Module],
         *,
         causal: bool = False,
@@ -131,35 +136,50 @@ class Transformer(Encoder):
         """The table of token embeddings."""
         return self.embeddings.word
 
+    @abstractmethod
+    def embed(self, batch: Batch) -> Float[Tensor, "B T H"]:
+        """The states that the first block reads; raises a usage error if a row is too long."""
+
+    def forward(
+        self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
+    ) -> EncoderOutput:
+        """States at ``positions`` and the pooled state; raises a usage error if a row is too long."""
+        return self.run_layers(self.embed(batch), batch, positions, output_hidden_states=output_hidden_states)
+
     def reset_parameters(self) -> None:
         """Initialise all parameters; position embeddings as ``position_init`` says."""
         initialize(self, self.config.initializer_range)
         if self.config.position_init == "sinusoidal":
-            assert not isinstance(self.embeddings, TokenEmbeddings)
-            fill_sinusoids(self.embeddings.position.weight, self.config.initializer_range)
+            fill_sinusoids(self._learned_positions().weight, self.config.initializer_range)
         elif self.config.position_init == "neighbour_heads":
-            self._look_at_neighbours()
+            self._look_at_neighbours(self._learned_positions())
 
-    def _look_at_neighbours(self) -> None:
+    def _learned_positions(self) -> nn.Embedding:
+        """The table of positions; a usage error if there is none, or if something else than its sum with the token
+        embeddings reaches the first block."""
+        position = getattr(self.embeddings, "position", None)
+        if not isinstance(position, nn.Embedding) or position.embedding_dim != self.hidden_size:
+            raise usage_error(
+                f"encoder.position_init is {self.config.position_init}, which needs embeddings.position, a table of "
+                f"positions that are {self.hidden_size} wide: give position_init=normal."
+            )
+        return position
+
+    def _look_at_neighbours(self, position: nn.Embedding) -> None:
         """Point the first heads at neighbouring tokens.
 
         Every block begins as the identity, so that the positions reach the later layers as they are.
         """
-        assert isinstance(self.embeddings, Embeddings)
         width = self.hidden_size // self.config.num_heads
-        embeddings, segments = self.embeddings, self.embeddings.segment.weight
+        others = [self.embeddings.word.weight]
         blocks = [block for block in self.layers if isinstance(block, PostNormBlock)]
         with torch.no_grad():
-            segments.mul_(_SEGMENT_SHARE)
+            if isinstance(segment := getattr(self.embeddings, "segment", None), nn.Embedding):
+                others.append(segment.weight.mul_(_SEGMENT_SHARE))
             for block in blocks:
                 block.attention.output.weight.zero_()
                 block.feed_forward.outer.weight.zero_()
-        fill_positions(
-            embeddings.position.weight,
-            [embeddings.word.weight, segments],
-            width=width,
-            sigma=self.config.initializer_range,
-        )
+        fill_positions(position.weight, others, width=width, sigma=self.config.initializer_range)
         fill_heads([block.attention.qkv for block in blocks], num_heads=self.config.num_heads)
 
     def depth(self, name: str) -> int:

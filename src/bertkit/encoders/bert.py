@@ -1,6 +1,6 @@
 """BERT (Devlin et al., arXiv 1810.04805): configuration, network, and its names in Hugging Face's files.
 
-Letters: B examples, T tokens.
+Letters: B examples, T tokens, H hidden width.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from bertkit.batch import Batch, EncoderOutput
+from bertkit.batch import Batch
 from bertkit.contracts import Context
 from bertkit.encoder_types.settings import (
     MINIATURES,
@@ -117,14 +117,12 @@ class Bert(PooledTransformer):
         )
         super().__init__(config, embeddings, causal=config.causal, lstm_layers=config.lstm_layers)
 
-    def forward(
-        self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
-    ) -> EncoderOutput:
-        """States at ``positions`` and the pooled state; raises a usage error if a row is too long."""
+    def embed(self, batch: Batch) -> Float[Tensor, "B T H"]:
+        """The sum of the embeddings of tokens, positions and segments, after LayerNorm and dropout."""
         one_segment = self.config.num_segments == 1  # both texts of a pair have it, as in RoBERTa
         segment_ids = torch.zeros_like(batch.segment_ids) if one_segment else batch.segment_ids
-        embedded = self.embeddings(batch.input_ids, segment_ids)
-        return self.run_layers(embedded, batch, positions, output_hidden_states=output_hidden_states)
+        states: Tensor = self.embeddings(batch.input_ids, segment_ids)
+        return states
 
 
 HF_NAMES = NAMES

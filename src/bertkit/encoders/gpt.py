@@ -2,7 +2,7 @@
 
 Source: openai/finetune-transformer-lm ``train.py``. BERT-base was given its size.
 
-Letters: B examples, T tokens.
+Letters: B examples, T tokens, H hidden width.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jaxtyping import Bool
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from bertkit.batch import Batch, EncoderOutput
+from bertkit.batch import Batch
 from bertkit.contracts import Context
 from bertkit.encoder_types.settings import (
     MINIATURES,
@@ -114,12 +114,10 @@ class Gpt(Transformer):
         super().__init__(config, embeddings, blocks, causal=True)
         self.reset_parameters()
 
-    def forward(
-        self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
-    ) -> EncoderOutput:
-        """States at ``positions`` and the pooled state; raises a usage error if a row is too long."""
-        embedded = self.embeddings(batch.input_ids)
-        return self.run_layers(embedded, batch, positions, output_hidden_states=output_hidden_states)
+    def embed(self, batch: Batch) -> Float[Tensor, "B T H"]:
+        """The sum of the embeddings of tokens and positions, after dropout."""
+        states: Tensor = self.embeddings(batch.input_ids)
+        return states
 
 
 _LAYER = "h.{layer}."

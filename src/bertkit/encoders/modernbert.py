@@ -3,7 +3,7 @@
 A BERT with rotary positions, norms before the sub-layers, gated feed-forward layers and no biases, in which most layers
 attend to a sliding window only.
 
-Letters: B examples, T tokens.
+Letters: B examples, T tokens, H hidden width.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
@@ -205,17 +205,26 @@ class ModernBert(Transformer):
         thetas = [self.config.theta(layer) for layer in range(self.num_layers)]
         fill_rotary_heads([block.attention.qkv for block in blocks], num_heads=self.config.num_heads, thetas=thetas)
 
-    def forward(
-        self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
-    ) -> EncoderOutput:
-        """States at ``positions`` and the pooled state; raises a usage error if a row is too long."""
+    def embed(self, batch: Batch) -> Float[Tensor, "B T H"]:
+        """The embeddings of tokens, after LayerNorm and dropout; attention adds their positions."""
         check_length(batch.input_ids.shape[1], self.config.max_positions)
-        if self.config.pooling == "mean":
-            positions = None
-        embedded = self.embeddings(batch.input_ids)
-        output = self.run_layers(embedded, batch, positions, output_hidden_states=output_hidden_states)
-        hidden = self.final_norm(output.hidden_states)
+        states: Tensor = self.embeddings(batch.input_ids)
+        return states
+
+    def run_layers(
+        self,
+        states: Float[Tensor, "B T H"],
+        batch: Batch,
+        positions: Bool[Tensor, "B T"] | None,
+        *,
+        output_hidden_states: bool,
+    ) -> EncoderOutput:
+        """The blocks, the final norm, and the prediction head on the pooled state."""
         is_mean = self.config.pooling == "mean"
+        output = super().run_layers(
+            states, batch, None if is_mean else positions, output_hidden_states=output_hidden_states
+        )
+        hidden = self.final_norm(output.hidden_states)
         pooled = mean_pool(hidden, batch.attention_mask) if is_mean else self.final_norm(output.pooled)
         return replace(
             output,

@@ -1,6 +1,6 @@
 """RoBERTa (Liu et al., arXiv 1907.11692): BERT's network with other position numbers, and its names at Hugging Face.
 
-Letters: B examples, T tokens.
+Letters: B examples, T tokens, H hidden width.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from bertkit.batch import Batch, EncoderOutput
+from bertkit.batch import Batch
 from bertkit.encoder_types.settings import (
     MINIATURES,
     PositionInit,
@@ -113,12 +113,10 @@ class Roberta(PooledTransformer):
         )
         super().__init__(config, embeddings)
 
-    def forward(
-        self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
-    ) -> EncoderOutput:
-        """States at ``positions`` and the pooled state; raises a usage error if a row is too long."""
-        embedded = self.embeddings(batch.input_ids, torch.zeros_like(batch.segment_ids))
-        return self.run_layers(embedded, batch, positions, output_hidden_states=output_hidden_states)
+    def embed(self, batch: Batch) -> Float[Tensor, "B T H"]:
+        """The sum of the embeddings of tokens, positions and the one segment, after LayerNorm and dropout."""
+        states: Tensor = self.embeddings(batch.input_ids, torch.zeros_like(batch.segment_ids))
+        return states
 
 
 HF_NAMES = NAMES

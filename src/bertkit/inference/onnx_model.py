@@ -28,7 +28,6 @@ from bertkit.encoder_types.transformer import Transformer
 from bertkit.errors import data_error, usage_error
 from bertkit.model import Model
 from bertkit.nn.dense_stack import DenseStack
-from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.inference_stack import is_supported
 from bertkit.nn.text_pooling import pool_states
 from bertkit.optional import require
@@ -120,10 +119,7 @@ def write_onnx(model: Model, path: Path, embedding: SentenceEmbedding | None = N
     require("onnxruntime", extra=_EXTRA, purpose=_PURPOSE)
     traced = _Traced(model, embedding or SentenceEmbedding()).eval()
     inputs = _random_inputs(model, traced.has_choices, _TRACED)
-    table = model.encoder.embeddings
-    assert isinstance(table, Embeddings)
-    longest = table.position.num_embeddings - table.first_position
-    rows, tokens = torch.export.Dim("rows"), torch.export.Dim("tokens", max=longest)
+    rows, tokens = torch.export.Dim("rows"), torch.export.Dim("tokens", max=model.encoder.config.max_positions)
     axes: dict[int, Any] = {0: rows, inputs[0].dim() - 1: tokens}
     if traced.has_choices:
         axes[1] = torch.export.Dim("choices")

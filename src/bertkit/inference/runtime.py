@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bertkit.batch import Batch
 from bertkit.encoder_types.transformer import Transformer, build_post_norm_block
 from bertkit.errors import usage_error
 from bertkit.inference.backend_cache import BackendCache
@@ -28,7 +29,6 @@ from bertkit.kernels import amx
 from bertkit.kernels.fused import is_compiled
 from bertkit.machine.memory import disable_malloc_trim
 from bertkit.machine.precision import Precision, choose_precision
-from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.inference_linear import (
     AmxInferenceLinear,
     CompiledLinear,
@@ -195,9 +195,7 @@ def _embed_random_tokens(encoder: Transformer) -> Float[Tensor, "B T H"]:
     """Rows of random tokens as the blocks of ``encoder`` receive them; always the same ones."""
     rows, tokens = _CALIBRATION_SHAPE
     generator = torch.Generator().manual_seed(0)
-    embeddings = encoder.embeddings
-    assert isinstance(embeddings, Embeddings)  # as every encoder has that is_supported
-    tokens = min(tokens, embeddings.position.num_embeddings - embeddings.first_position)
+    tokens = min(tokens, encoder.config.max_positions)
     ids = torch.randint(encoder.token_embedding.num_embeddings, (rows, tokens), generator=generator)
-    states: Tensor = embeddings(ids, torch.zeros_like(ids))
-    return states
+    real = torch.ones_like(ids, dtype=torch.bool)
+    return encoder.embed(Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=real, labels={}))

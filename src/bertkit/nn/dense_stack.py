@@ -5,6 +5,8 @@ Letters: B rows, T tokens of the longest row, H hidden width.
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -21,7 +23,7 @@ class DenseStack(nn.Module):
 
     def __init__(self, stack: nn.Module) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(stack.children())
+        self.blocks = nn.ModuleList(cast(nn.ModuleList, stack))  # with a block as often as layers share it
 
     def forward(
         self,

@@ -11,7 +11,14 @@ from torch import Tensor, nn
 from bertkit.errors import usage_error
 
 
-class Embeddings(nn.Module):
+class InputEmbeddings(nn.Module):
+    """What turns tokens into the states that the first block reads. Those of an encoder of your own derive from it."""
+
+    word: nn.Embedding
+    """The table of token embeddings."""
+
+
+class Embeddings(InputEmbeddings):
     """``dropout(LayerNorm(word[id] + position[t] + segment[s]))`` (BERT, figure 2).
 
     ``first_position`` is the row of the position table that the first token of every row uses (RoBERTa: pad_id + 1).
@@ -43,7 +50,7 @@ class Embeddings(nn.Module):
         return states
 
 
-class TokenEmbeddings(nn.Module):
+class TokenEmbeddings(InputEmbeddings):
     """``dropout(LayerNorm(word[id]))``: attention knows the positions, as with rotary embeddings (ModernBERT)."""
 
     def __init__(self, *, word: nn.Embedding, norm: nn.LayerNorm, dropout: nn.Module) -> None:
@@ -58,7 +65,7 @@ class TokenEmbeddings(nn.Module):
         return states
 
 
-class PlainEmbeddings(nn.Module):
+class PlainEmbeddings(InputEmbeddings):
     """``dropout(word[id] + position[t])``: no segments and no LayerNorm (GPT)."""
 
     def __init__(self, *, word: nn.Embedding, position: nn.Embedding, dropout: nn.Module) -> None:

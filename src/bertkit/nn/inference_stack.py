@@ -165,9 +165,11 @@ class InferenceStack(nn.Module):
 
     def __init__(self, stack: nn.Module, make: LinearMaker, *, dtype: torch.dtype) -> None:
         super().__init__()
-        blocks = [block for block in stack.children() if isinstance(block, PostNormBlock)]
+        # Not its children(), which name a block once that several layers share.
+        blocks = [block for block in cast(nn.ModuleList, stack) if isinstance(block, PostNormBlock)]
         self.blocks = nn.ModuleList(
-            InferenceBlock(block, make, last=block is blocks[-1], dtype=dtype) for block in blocks
+            InferenceBlock(block, make, last=number == len(blocks), dtype=dtype)
+            for number, block in enumerate(blocks, start=1)
         )
         self.dtype = dtype
         self._compiled: CompiledBlocks | None = None

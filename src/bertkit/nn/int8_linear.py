@@ -45,7 +45,10 @@ def calibrate(stack: nn.Module, states: Float[Tensor, "B T H"]) -> Mapping[nn.Li
         assert isinstance(module, nn.Linear)
         # Inputs of another layer may be above that minimum by chance, in this pass alone.
         is_bounded = module in after_activation and bool(inputs[0].amin() > -_GELU_MINIMUM)
-        ranges[module] = InputRange(inputs[0].abs().amax(dim=0), is_bounded)
+        highest = inputs[0].abs().amax(dim=0)
+        if (known := ranges.get(module)) is not None:  # layers share it
+            highest, is_bounded = known.highest.maximum(highest), known.after_activation and is_bounded
+        ranges[module] = InputRange(highest, is_bounded)
 
     layers = [module for module in stack.modules() if isinstance(module, nn.Linear)]
     hooks = [layer.register_forward_pre_hook(record) for layer in layers]

@@ -7,41 +7,33 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Encoder, PretrainingObjective, has_prediction_head, has_token_embedding
+from bertkit.contracts import Encoder, PretrainingObjective, has_token_embedding
 from bertkit.errors import usage_error
 from bertkit.nn.cross_entropy import argmax_logits, sum_cross_entropy
 from bertkit.nn.packing import find_true, pad_indices
 
 
-def find_token_embedding(encoder: Encoder, objective: str) -> nn.Embedding:
-    """The token embeddings of ``encoder``, which ``objective`` uses as its output layer."""
+def find_token_embedding(encoder: Encoder, objective: str, *, any_width: bool = False) -> nn.Embedding:
+    """The token embeddings of ``encoder``, which ``objective`` uses as its output layer.
+
+    They are as wide as the hidden states, unless the objective maps these to ``any_width`` first.
+    """
     if not has_token_embedding(encoder):
         raise usage_error(
             f"task.objectives has {objective}, whose output layer is the token embedding of the encoder; "
             f"{type(encoder).__name__} has no property token_embedding."
         )
     width = encoder.token_embedding.weight.shape[1]
-    if width != encoder.hidden_size and width != (read := _read_width(encoder)):
+    if not any_width and width != encoder.hidden_size:
         raise usage_error(
             f"task.objectives has {objective}, whose output layer is the token embedding of the encoder; that of "
-            f"{type(encoder).__name__} is {width} wide and the states before it are {read}: give the encoder a "
-            f"prediction_head from {encoder.hidden_size} to {width}."
+            f"{type(encoder).__name__} is {width} wide and its states are {encoder.hidden_size}: make them equal."
         )
     return encoder.token_embedding
-
-
-@torch.no_grad()
-def _read_width(encoder: Encoder) -> int:
-    """The width of the states that an output layer reads: the encoder's, or those of its prediction layer."""
-    if not has_prediction_head(encoder):
-        return encoder.hidden_size
-    device = next(encoder.parameters()).device
-    return int(encoder.prediction_head(torch.zeros(1, encoder.hidden_size, device=device)).shape[-1])
 
 
 class VocabularyHead(PretrainingObjective):

@@ -122,6 +122,8 @@ def _choose_words(
 class MaskedLanguageModel(VocabularyHead):
     """Transform, LayerNorm, and the token embeddings as the output layer, with a bias of its own.
 
+    The transform is from ``hidden_size`` to the width of the embeddings; None means that they are equal.
+
     Only the labelled positions are transformed and projected, so the logits are (M, V) and 85 % of the vocabulary
     projection is saved.
 
@@ -148,12 +150,13 @@ class MaskedLanguageModel(VocabularyHead):
         layer_norm_eps: float = 1e-12,
         initializer_range: float = BERT_SIGMA,
         transform: bool = True,
+        hidden_size: int | None = None,
     ) -> None:
         super().__init__(embedding)
-        vocab_size, hidden_size = embedding.weight.shape
-        self.transform = Linear(hidden_size, hidden_size) if transform else None
+        vocab_size, width = embedding.weight.shape
+        self.transform = Linear(hidden_size or width, width) if transform else None
         self.activation = ACTIVATIONS[activation]()
-        self.norm = nn.LayerNorm(hidden_size, eps=layer_norm_eps) if transform else None
+        self.norm = nn.LayerNorm(width, eps=layer_norm_eps) if transform else None
         self.bias = nn.Parameter(torch.zeros(vocab_size))
         initialize(self, initializer_range)
 
@@ -163,7 +166,8 @@ class MaskedLanguageModel(VocabularyHead):
         names = ("activation", "layer_norm_eps", "initializer_range")
         shared = {name: getattr(encoder.config, name) for name in names if hasattr(encoder.config, name)}
         transform = not has_prediction_head(encoder)
-        return cls(find_token_embedding(encoder, "mlm"), transform=transform, **shared)
+        embedding = find_token_embedding(encoder, "mlm", any_width=transform)
+        return cls(embedding, transform=transform, hidden_size=encoder.hidden_size, **shared)
 
     @classmethod
     def add_labels(
@@ -192,8 +196,9 @@ class MaskedLanguageModel(VocabularyHead):
     def count_macs(self, batch: Batch) -> int:
         """The multiply-accumulates at the labelled positions: the transform, here or in the encoder, and the
         vocabulary projection."""
-        vocab_size, hidden_size = self.output_weight.shape
-        return self.counts(batch)[self.label] * hidden_size * (hidden_size + vocab_size)
+        vocab_size, width = self.output_weight.shape
+        read = width if self.transform is None else self.transform.in_features
+        return self.counts(batch)[self.label] * width * (read + vocab_size)
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[MaskedLanguageModel, Batch]:

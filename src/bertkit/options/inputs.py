@@ -35,7 +35,10 @@ from bertkit.storage.remote import RemotePath, is_url, to_path
 STREAM = Path("-")
 """stdin or stdout in place of a file."""
 
-_TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".xlsx", ".gz", ".bz2", ".xz", ".zst")
+_TABLES = (
+    *(".conll", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".xlsx"),
+    *(".gz", ".bz2", ".xz", ".zst"),
+)
 
 
 def read_stdin() -> Iterator[bytes]:

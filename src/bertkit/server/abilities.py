@@ -16,7 +16,7 @@ from bertkit.inference.texts import Text
 from bertkit.server.activations import Activation, activate
 from bertkit.server.call import BY_REQUEST, Call
 from bertkit.server.errors import invalid, unable
-from bertkit.server.inputs import place_of
+from bertkit.server.inputs import check_number, place_of
 from bertkit.server.models import FillInput, ServedModel, TaskInput, TaskResult
 from bertkit.task_types import (
     Choice,
@@ -129,6 +129,7 @@ async def fill_masks(
         raise invalid(f"`inputs` has no {mask}: write {mask} in place of a word", "inputs")
     candidates = None
     if words is not None:
+        check_number(words, call.service.limits, "parameters.targets")
         found = await asyncio.to_thread(find_tokens, tokenizer, words)
         if missing := [word for word, id in found.items() if id is None]:
             names = list_names(missing)

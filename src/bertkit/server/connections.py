@@ -1,17 +1,42 @@
-"""Limits of a connection: the size and the deadline of headers, and a deadline for a client that does not read."""
+"""Limits of connections: their number, the size and the deadline of headers, and a deadline for a client that does not
+read."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+import resource
+import uuid
 from typing import Any
 
+import msgspec
 from httptools import HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from bertkit.server.errors import malformed
 from bertkit.server.limits import Limits
+from bertkit.server.logs import log_event
 
 _HEADER_BYTES = 65_536
+_TOO_LONG = "The header is too long."
+_OTHER_FILES = 64
+"""Open files of the process that are no connections: models, the log, what Python imports."""
+
+_MOST_FILES = 65_536
+
+
+def raise_file_limit() -> None:
+    """Let the process open as many files as it may, up to 65,536: a connection is one, and 1,024 is a usual limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def most_connections() -> int:
+    """How many connections may be open at a time, so that some files are left for everything else."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_FILES if soft == resource.RLIM_INFINITY else max(1, soft - _OTHER_FILES)
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -20,10 +45,12 @@ class LimitedProtocol(HttpToolsProtocol):
     A connection on which no complete header arrives within ``header_seconds`` is closed, whether the client is silent
     or sends a byte per second, and so is one whose header is longer than 64 KB. One whose client reads nothing of
     what was sent for ``write_seconds`` is cut off. Between two requests the keep-alive time of uvicorn applies. A
-    client that closes its sending half counts as gone.
+    client that closes its sending half counts as gone. Above ``most_connections`` a new one is closed at once: without
+    a file for it, the server could answer nobody.
     """
 
     limits = Limits()
+    most_connections = _MOST_FILES
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -36,6 +63,8 @@ class LimitedProtocol(HttpToolsProtocol):
         """Start the deadline of the first header."""
         super().connection_made(MergedWrites(transport, self.loop))
         self._start_header_timer()
+        if len(self.connections) > self.most_connections:
+            transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Start the deadline of a header when its first bytes arrive, and end it when the header is complete."""
@@ -44,14 +73,16 @@ class LimitedProtocol(HttpToolsProtocol):
         self._header_bytes += len(data)
         super().data_received(data)
         if self._header_bytes > _HEADER_BYTES:
-            self.send_400_response("The header is too long.")
+            self.send_400_response(_TOO_LONG)
         elif self.cycle is not None and not self.cycle.response_complete:
             self._end_header_timer()
 
     def on_headers_complete(self) -> None:
         """Start the request; one that asks for another protocol comes here again, see ``refuse_upgrade``."""
         self._header_bytes = 0
-        if not self.parser.should_upgrade():
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > _HEADER_BYTES:
+            self.send_400_response(_TOO_LONG)  # one that arrived at once
+        elif not self.parser.should_upgrade():
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -78,6 +109,24 @@ class LimitedProtocol(HttpToolsProtocol):
         self.parser = _RefusingUpgrades(self)
         self.parser.feed_data(b"\r\n".join(head) + b"\r\n\r\n" + rest)
 
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no request, in the form of other errors, and close the connection."""
+        if self.transport.is_closing():
+            return
+        error, request_id = malformed(msg), uuid.uuid4().hex
+        body = msgspec.json.encode(error.body("flat"))
+        headers = {
+            **error.headers(),
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            "x-request-id": request_id,
+            "connection": "close",
+        }
+        head = ["HTTP/1.1 400 Bad Request", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+        self.transport.write("\r\n".join(head).encode("ascii") + body)
+        self.transport.close()
+        log_event("refused", request_id=request_id, status=400, message=msg)
+
     def pause_writing(self) -> None:
         """Start the deadline for reading what was sent."""
         super().pause_writing()
@@ -95,7 +144,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _start_header_timer(self) -> None:
-        self._header_timer = self.loop.call_later(self.limits.header_seconds, self._end_silent_connection)
+        self._header_timer = self.loop.call_later(self.limits.header_seconds, self.transport.close)
 
     def _end_header_timer(self) -> None:
         if self._header_timer is not None:
@@ -114,11 +163,6 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._write_timer is not None:
             self._write_timer.cancel()
             self._write_timer = None
-
-    def _end_silent_connection(self) -> None:
-        self._header_timer = None
-        if not self.transport.is_closing():
-            self.transport.close()
 
 
 class _RefusingUpgrades(HttpRequestParser):
@@ -195,4 +239,4 @@ class MergedWrites(asyncio.Transport):
 
 def limit_connections(limits: Limits) -> type[LimitedProtocol]:
     """The protocol with these limits."""
-    return type("LimitedProtocol", (LimitedProtocol,), {"limits": limits})
+    return type("LimitedProtocol", (LimitedProtocol,), {"limits": limits, "most_connections": most_connections()})

@@ -91,7 +91,8 @@ class ServerError(Exception):
         if self.close:
             headers["connection"] = "close"
         if self.status == 401:
-            headers["www-authenticate"] = 'Bearer realm="bertkit", Basic realm="bertkit"'
+            # Chromium reads the first alone, and asks for a password where it is Basic.
+            headers["www-authenticate"] = 'Basic realm="bertkit", Bearer realm="bertkit"'
         return headers
 
 

@@ -21,7 +21,7 @@ from bertkit.server.service import Service
 
 Found = TypeVar("Found")
 
-_MOST_TOKENS = 64
+MOST_TOKENS = 64
 """Integrated gradients read the text forwards and backwards 64 times; attention has a line for each pair of tokens."""
 
 _MOST_WAITING = 8
@@ -79,12 +79,13 @@ def _read(call: Call) -> tuple[ServedModel, str, str | None]:
     limits = call.service.limits
     text = check_text(call.query.get("text", ""), limits, "text")
     pair = call.query.get("pair")
-    if _count_tokens(model, text, pair) > _MOST_TOKENS:
-        raise invalid(f"the text is longer than the {_MOST_TOKENS} tokens that a page shows", "text")
+    if count_tokens(model, text, pair) > MOST_TOKENS:
+        raise invalid(f"the text is longer than the {MOST_TOKENS} tokens that a page shows", "text")
     return model, text, pair if pair is None else check_text(pair, limits, "pair")
 
 
-def _count_tokens(model: ServedModel, text: str, pair: str | None) -> int:
+def count_tokens(model: ServedModel, text: str, pair: str | None) -> int:
+    """The tokens of a text or a pair, special ones included."""
     return sum(len(model.pipeline.tokenizer.encode(each).ids) + 2 for each in (text, pair) if each)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -10,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
+from bertkit.escaping import to_json
 from bertkit.inference.saliency import can_explain
 from bertkit.server import health
 from bertkit.server.call import Call
 from bertkit.server.errors import ServerError, invalid, malformed
+from bertkit.server.explanations import MOST_TOKENS, count_tokens
 from bertkit.server.huggingface import HANDLERS, SIMILARITY, ZERO_SHOT
 from bertkit.server.models import EMBED, FILL, ServedModel
 from bertkit.server.pages import list_lines, page_reply, render
@@ -142,12 +143,17 @@ async def _run(call: Call, model: ServedModel, name: str, fields: Mapping[str, s
     if name == RERANK:
         return await rerank(call, convert({**body, "return_text": True, "truncate": True}, RerankRequest))
     record, handle = HANDLERS[_task(name)]
-    if "truncate" in record.__struct_fields__:
+    if can_cut(name):
         body["truncate"] = True  # the page says that a text was cut
     if name == SIMILARITY and len(body["inputs"]) > _MOST_COMPARED:
         raise invalid(f"the page compares {_MOST_COMPARED} sentences at most: send fewer lines", "texts")
     result = await handle(call, convert(body, record))
     return (result @ result.T).clip(-1, 1).tolist() if name == SIMILARITY else result
+
+
+def can_cut(form: str) -> bool:
+    """Whether the request of a form may ask for the end of a long text to be cut off."""
+    return form == RERANK or "truncate" in HANDLERS[_task(form)][0].__struct_fields__
 
 
 def _task(form: str) -> str:
@@ -165,11 +171,10 @@ def _page(
     forms = {each: FORMS[each] for each in list_forms(model)}
     scheme = "https" if call.headers.get("x-forwarded-proto") == "https" else "http"  # behind a proxy with TLS
     address = f"{scheme}://{call.headers.get('host', 'localhost')}"  # that the browser used
-    examples = (
-        {}
-        if name is None or failure
-        else write_examples(address, model.name, name, fields, key=call.service.keys.needed)
-    )
+    examples = {}
+    if name is not None and failure is None:
+        cut = call.usage.truncated_inputs > 0 and can_cut(name)
+        examples = write_examples(address, model.name, name, fields, key=call.service.keys.needed, cut=cut)
     mask = model.pipeline.tokenizer.id_to_token(model.pipeline.tokenizer.mask_id) if model.fills else ""
     return render(
         "page.html",
@@ -192,28 +197,36 @@ def _link_explanations(model: ServedModel, name: str | None, fields: Mapping[str
     if name is None or "text" not in fields or name in (RERANK, ZERO_SHOT):
         return {}
     second = fields.get("pair") or fields.get("context")
+    if count_tokens(model, fields["text"], second) > MOST_TOKENS:
+        return {}
     query = urlencode({"model": model.name, "text": fields["text"], **({"pair": second} if second else {})})
     links = {"Attention": f"/attention?{query}"}
     return {**links, "What the prediction rests on": f"/explain?{query}"} if can_explain(model.task) else links
 
 
 def write_examples(
-    address: str, model: str, name: str, fields: Mapping[str, str], *, key: bool = False
+    address: str, model: str, name: str, fields: Mapping[str, str], *, key: bool = False, cut: bool = False
 ) -> dict[str, str]:
-    """The same request as a command and as Python; with ``key`` there is a place for the key."""
+    """The same request as a command and as Python; with ``key`` there is a place for the key.
+
+    With ``cut`` they ask for the end of a long text to be cut off, which most methods of ``InferenceClient`` cannot.
+    """
     body = FORMS[name].make_body(fields)
     path = "/rerank" if name == RERANK else f"/models/{quote(model)}/pipeline/{_task(name)}"
-    sent = {**body, "model": model} if name == RERANK else body
-    data = json.dumps(sent, ensure_ascii=False)
+    sent = {**body, **({"model": model} if name == RERANK else {}), **({"truncate": True} if cut else {})}
+    data = to_json(sent)
     header = " -H 'authorization: Bearer KEY'" if key else ""
     curl = f"curl {shlex.quote(address + path)} -H 'content-type: application/json'{header} -d {shlex.quote(data)}"
     method = FORMS[name].method
-    if not method:
+    if not method or (cut and name != SIMILARITY):
         headers = ", headers={'authorization': 'Bearer KEY'}" if key else ""
-        return {"curl": curl, "Python": f"import httpx\nhttpx.post({address + path!r}, json={sent!r}{headers}).json()"}
+        post = f"httpx.post({address + path!r}, json={sent!r}{headers}).raise_for_status().json()"
+        return {"curl": curl, "Python": f"import httpx\n{post}"}
     token = ", token='KEY'" if key else ""
     client = f"InferenceClient({address + path!r}{token})"
-    call = f"{client}.{method}({_python_arguments(name, body)})"
+    call = f"{client}.{method}({_python_arguments(name, body)}{', truncate=True' if cut else ''})"
+    if name == SIMILARITY:
+        call = f"vectors = {call}\nvectors @ vectors.T"
     return {"curl": curl, "Python": f"from huggingface_hub import InferenceClient\n{call}"}
 
 

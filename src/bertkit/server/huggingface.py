@@ -122,7 +122,8 @@ async def read_texts(call: Call, request: EmbedRequest) -> tuple[ServedModel, li
     if request.truncation_direction.lower() == "left" and cuts:
         raise invalid("only the end of a text can be cut off: `truncation_direction` must be right")
     prompt = model.find_prompt(request.prompt_name)
-    texts = check_inputs(await read_ids(request.inputs, model, "inputs"), call.service.limits)
+    limits = call.service.limits
+    texts = check_inputs(await read_ids(request.inputs, model, limits, "inputs"), limits)
     return model, [prompt + text for text in texts], settings
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import stat
 from pathlib import Path
 
 from bertkit.errors import data_error, usage_error
@@ -51,6 +52,11 @@ class ApiKeys:
         given = _hash(_key_in(sent))
         found = [hmac.compare_digest(given, known) for known in self._hashes]
         return any(found)
+
+
+def is_readable_by_others(path: Path) -> bool:
+    """Whether users who do not own a file, and are not in its group, may read it."""
+    return bool(path.stat().st_mode & stat.S_IROTH)
 
 
 def _hash(key: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
@@ -24,6 +24,7 @@ class Metrics:
     def __init__(self, models: Sequence[ServedModel] = ()) -> None:
         self.registry = registry = CollectorRegistry()
         registry.register(_Padding(models))
+        ProcessCollector(registry=registry)  # memory, open files, seconds of the processor
         by_model = ("model", "task")
         by_request = (*by_model, "length", "status")
         self._requests = Counter("bertkit_requests", "Requests answered.", by_request, registry=registry)

@@ -46,8 +46,8 @@ async def embeddings(call: Call, request: EmbeddingsRequest) -> object:
     """Vectors of length 1, as numbers or as base64 of little-endian float32."""
     model = call.find_model(request.model, EMBED)
     _check_tokenizer(call, request, model)
-    read = await read_ids(request.input, model, "input")
-    texts = check_inputs(read, call.service.limits, "input")
+    limits = call.service.limits
+    texts = check_inputs(await read_ids(request.input, model, limits, "input"), limits, "input")
     vectors = await abilities.embed(
         call,
         model,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import re
 import signal
@@ -20,13 +21,15 @@ from bertkit.report.progress import Progress
 from bertkit.server import logs
 from bertkit.server.app import build_app
 from bertkit.server.cloud import read_vertex_port
-from bertkit.server.connections import limit_connections
-from bertkit.server.keys import ApiKeys
+from bertkit.server.connections import limit_connections, raise_file_limit
+from bertkit.server.keys import ApiKeys, is_readable_by_others
 from bertkit.server.limits import Limits
 from bertkit.server.model_thread import ModelThread
 from bertkit.server.service import Service, describe_models, load_models
 
 _BACKLOG = 2048
+_ACCEPTED_AT_A_TIME = 16
+"""New connections in one turn of the event loop, so that those above the limit are closed before files run out."""
 _ORIGIN = re.compile(r"https?://[^/\s]+")
 """As browsers send it: without a path, and so without a slash at the end."""
 
@@ -48,6 +51,7 @@ class Server:
     ) -> None:
         self.service = service
         self.grace = grace
+        raise_file_limit()
         self.listener = listener
         listener.listen(_BACKLOG)
         host, port = listener.getsockname()[:2]
@@ -64,7 +68,7 @@ class Server:
             proxy_headers=False,
             timeout_keep_alive=60,
             timeout_graceful_shutdown=1,  # for what remains to be sent
-            backlog=_BACKLOG,
+            backlog=_ACCEPTED_AT_A_TIME,
         )
         self._uvicorn = _WithoutSignals(config)
 
@@ -126,7 +130,8 @@ def serve(options: ServeOptions) -> None:
             raise usage_error(
                 f"--cors-origin {origin} is no origin: write https://example.org, without a path or slash."
             )
-    keys = None if options.api_key_file is None else ApiKeys.read(Path(options.api_key_file))
+    key_file = None if options.api_key_file is None else Path(options.api_key_file)
+    keys = None if key_file is None else ApiKeys.read(key_file)
     limits = Limits(seconds=options.timeout, requests=options.max_requests, batch_tokens=options.max_batch_tokens)
     # The address before the models, which may take minutes.
     port = read_vertex_port(_PORT) if options.port is None else options.port
@@ -141,14 +146,33 @@ def serve(options: ServeOptions) -> None:
         server = Server(service, listener, grace=options.grace, cors_origins=options.cors_origin)
         logs.set_up(quiet=options.progress == "quiet")
         with Progress(options.progress) as bar:
-            bar.say(describe_models(service.models))
+
+            def say(sentence: str) -> None:
+                with contextlib.suppress(OSError):  # a full disk or a closed pipe is no reason not to serve
+                    bar.say(sentence)
+
+            say(describe_models(service.models))
             if not is_loopback(options.host) and keys is None:
-                bar.say(f"anyone who can reach {options.host} can use these models: --api-key-file FILE asks for a key")
-            server.run(started=lambda: bar.say(f"{server.address} answers; Ctrl-C stops it"))
+                say(f"anyone who can reach {options.host} can use these models: --api-key-file FILE asks for a key")
+            if key_file is not None and is_readable_by_others(key_file):
+                say(f"other users of this machine can read {key_file}: chmod 600 it")
+
+            def begin() -> None:
+                gc.collect()
+                gc.freeze()  # what is there stays: a large body is then decoded five times as fast
+                say(f"{server.address} answers; Ctrl-C stops it")
+
+            server.run(started=begin)
 
 
 class _WithoutSignals(uvicorn.Server):
     """Uvicorn without its signal handlers, which would end the process with the signal after a graceful stop."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen; asyncio has shortened the queue of the sockets to what it accepts at a time."""
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(_BACKLOG)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from bertkit.server import huggingface
 from bertkit.server.call import Call
 from bertkit.server.endpoint import CLIENT_LEFT, ENCODER, Endpoint, encode, finish, send_reply, start_call
-from bertkit.server.errors import ServerError, internal, malformed
+from bertkit.server.errors import ServerError, internal, malformed, stopping
 from bertkit.server.jobs import Usage
 from bertkit.server.logs import log_error
 from bertkit.server.reading import NDJSON, ClientLeftError, check_content_type, convert, decode
@@ -61,8 +61,6 @@ class StreamEndpoint(Endpoint):
                 status = await self._answer_stream(call, scope, receive, send, counted)
         except ClientLeftError:
             pass
-        except asyncio.CancelledError:  # the grace is over: the connection is closed without the end of the answer
-            status = 503
         except Exception:
             status = 500
             raise
@@ -85,10 +83,17 @@ class StreamEndpoint(Endpoint):
             return reply.status
         headers = [(b"content-type", NDJSON.encode()), (b"x-request-id", call.request_id.encode())]
         await send({"type": "http.response.start", "status": _OK, "headers": headers})
-        async for line in _answer_lines(call, read_lines(call, receive)):
+        number, status = 0, _OK
+        try:
+            async for line in _answer_lines(call, read_lines(call, receive)):
+                await send({"type": "http.response.body", "body": line, "more_body": True})
+                number += 1
+        except asyncio.CancelledError:  # the time that running requests have after a signal is over
+            late = stopping()
+            status, line = late.status, ENCODER.encode({"index": number, **late.body("flat")}) + b"\n"
             await send({"type": "http.response.body", "body": line, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
-        return _OK
+        return status
 
 
 async def read_lines(call: Call, receive: Receive) -> AsyncIterator[bytes | ServerError]:

@@ -16,7 +16,8 @@ from bertkit.server.activations import Activation
 from bertkit.server.call import Call
 from bertkit.server.errors import invalid, unable
 from bertkit.server.huggingface import label_records, read_texts
-from bertkit.server.inputs import check_inputs, check_text
+from bertkit.server.inputs import check_inputs, check_number, check_text
+from bertkit.server.limits import Limits
 from bertkit.server.models import EMBED, ServedModel
 from bertkit.server.records import EmbedRequest, Request
 
@@ -72,8 +73,11 @@ class SimpleToken(Struct):
 async def predict(call: Call, request: PredictRequest) -> object:
     """The labels of one text or pair, or of each of a batch. Two texts are one pair."""
     model = call.find_model(request.model, "text-classification")
+    limits = call.service.limits
+    if not isinstance(request.inputs, str):
+        check_number(request.inputs, limits, "inputs")
     single, texts = _read_texts(request.inputs)
-    checked = check_inputs(texts, call.service.limits)
+    checked = check_inputs(texts, limits)
     activation: Activation | None = "none" if request.raw_scores else model.number_activation
     lists = await abilities.classify(call, model, checked, activation=activation, truncate=request.truncate)
     return label_records(lists[0]) if single else [label_records(each) for each in lists]
@@ -115,8 +119,13 @@ async def embed_sparse(call: Call, request: EmbedRequest) -> object:
 async def decode(call: Call, request: DecodeRequest) -> object:
     """The texts of ids."""
     tokenizer = call.find_model(request.model).pipeline.tokenizer
+    return await asyncio.to_thread(_decode, request, tokenizer, call.service.limits)
+
+
+def _decode(request: DecodeRequest, tokenizer: SubwordTokenizer, limits: Limits) -> list[str]:
     rows = [each for each in request.ids if isinstance(each, list)]
     flat = [each for each in request.ids if isinstance(each, int)]
+    check_number(rows, limits, "ids")
     if rows and flat:
         raise invalid("`ids` has both ids and lists of ids: send one list of ids, or a list of such lists", "ids")
     rows = rows or [flat]
@@ -128,7 +137,7 @@ async def decode(call: Call, request: DecodeRequest) -> object:
                 )
     specials = {tokenizer.start_id, tokenizer.end_id, tokenizer.pad_id, tokenizer.unk_id, tokenizer.mask_id}
     left_out = specials if request.skip_special_tokens else set()
-    return await asyncio.to_thread(lambda: [tokenizer.decode([id for id in row if id not in left_out]) for row in rows])
+    return [tokenizer.decode([id for id in row if id not in left_out]) for row in rows]
 
 
 async def info(call: Call, _: None) -> object:

@@ -6,16 +6,23 @@ import asyncio
 from collections.abc import Sequence
 
 from bertkit.server.errors import invalid
+from bertkit.server.inputs import check_number
+from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
 
 
-async def read_ids(inputs: str | list[int | str | list[int]], model: ServedModel, field: str) -> str | list[str]:
+async def read_ids(
+    inputs: str | list[int | str | list[int]], model: ServedModel, limits: Limits, field: str
+) -> str | list[str]:
     """Texts as they are; ids, flat for one text or nested for several, as the text that has them.
 
-    422 for ids outside the vocabulary, for ids that no text has, and for a mixture of texts and ids.
+    422 for too many inputs, for ids outside the vocabulary, for ids that no text has, and for a mixture of texts and
+    ids.
     """
     if isinstance(inputs, str):
         return inputs
+    if inputs and not isinstance(inputs[0], int):
+        check_number(inputs, limits, field)
     texts = [each for each in inputs if isinstance(each, str)]
     if len(texts) == len(inputs):  # most requests: without a change of threads, which takes 0.1 ms
         return texts

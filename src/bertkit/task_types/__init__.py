@@ -8,6 +8,7 @@ from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.multi_label import MultiLabelTask
 from bertkit.task_types.multiple_choice import Choice, MultipleChoiceTask
 from bertkit.task_types.question_answering import QuestionAnsweringTask
+from bertkit.task_types.reader import Reader, RowReader
 from bertkit.task_types.records import from_record
 from bertkit.task_types.regression import RegressionTask
 from bertkit.task_types.similarity import SimilarityTask
@@ -15,7 +16,7 @@ from bertkit.task_types.span_decoder import AnswerSpan, SpanPrediction
 from bertkit.task_types.tag_reader import TagExample
 from bertkit.task_types.tagging import NamedEntity, TaggingTask, TagPrediction
 from bertkit.task_types.text_classification import TextClassificationTask
-from bertkit.task_types.text_reader import TextExample
+from bertkit.task_types.text_reader import TextExample, TextReader
 from bertkit.task_types.text_task import Prediction, TextTask
 
 __all__ = [
@@ -31,7 +32,9 @@ __all__ = [
     "NamedEntity",
     "Prediction",
     "QuestionAnsweringTask",
+    "Reader",
     "RegressionTask",
+    "RowReader",
     "SimilarityTask",
     "SpanExample",
     "SpanPrediction",
@@ -42,6 +45,7 @@ __all__ = [
     "TaskFiles",
     "TextClassificationTask",
     "TextExample",
+    "TextReader",
     "TextTask",
     "from_record",
     "make_example",

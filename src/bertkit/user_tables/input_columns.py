@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from bertkit.errors import did_you_mean, list_names, usage_error
-from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8, check_encoding
 from bertkit.formats.tables import Table
 from bertkit.task_files.columns import ID_NAMES, find_id, guess_columns, guess_texts, looks_like_name
@@ -44,14 +43,16 @@ def choose_columns(
     """
     named = {"--text": text, "--pair": pair, "--id": id, "--label": label}
     given = [option for option, name in named.items() if name is not None]
-    if not isinstance(task, _TaskOnTexts) or task.reader.reads_lines(path):
+    is_on_texts = isinstance(task, _TaskOnTexts)
+    if is_on_texts and not given and path.is_dir():
+        return task, ""
+    opened = task.reader.open_table(path) if is_on_texts else None
+    if not isinstance(task, _TaskOnTexts) or opened is None:
         if given:
-            reason = f"{path} has no columns" if suffix_of(path) == ".txt" else f"{task.name} finds its columns itself"
+            reason = f"{path} has no columns" if is_on_texts else f"{task.name} finds its columns itself"
             raise usage_error(f"{reason}: leave out {list_names(given)}.")
         return task, ""
-    if not given and path.is_dir():
-        return task, ""
-    table, known = task.reader.open(path)
+    table, known = opened
     labels = split_names(label, table.columns)
     table.require(*filter(None, (text, pair, id, *labels)))
     if len(labels) > 1 and (missing := set(task.labels).difference(name.strip() for name in labels)):
