@@ -47,7 +47,9 @@ def test_a_stopping_server_is_not_ready_and_refuses_work(loaded: list[ServedMode
         server.service.state.accepted -= 1
 
 
-def test_a_server_whose_loop_has_ended_is_not_ready(loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_whose_loop_has_ended_neither_lives_nor_is_ready(
+    loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail() -> bool:
         raise MemoryError
 
@@ -61,7 +63,7 @@ def test_a_server_whose_loop_has_ended_is_not_ready(loaded: list[ServedModel], m
             503,
             "the thread of the models has ended: start the server again",
         )
-        assert get(server, "/live").status_code == 200
+        assert get(server, "/live").status_code == 503, "only a new start mends it"
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready", "/ping", "/models/words/health", "/models/none/health"])

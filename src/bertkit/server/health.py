@@ -10,7 +10,9 @@ from bertkit.server.errors import ServerError, loading, stopping
 
 
 async def live(call: Call, _: None) -> object:
-    """200 as long as the process answers."""
+    """200 as long as the process can answer: not after the thread of the models has ended, which only a new start
+    mends."""
+    _check_thread(call)
     return {"status": "UP"}
 
 
@@ -25,9 +27,13 @@ async def ready(call: Call, _: None) -> object:
         raise stopping()
     if not service.state.warm:
         raise loading()
-    if service.batcher.has_ended:
-        raise ServerError(503, "the thread of the models has ended: start the server again")
+    _check_thread(call)
     return {"status": "UP", "unix": time.time()}
+
+
+def _check_thread(call: Call) -> None:
+    if call.service.batcher.has_ended:
+        raise ServerError(503, "the thread of the models has ended: start the server again")
 
 
 async def warm(call: Call, _: None) -> object:
