@@ -109,7 +109,8 @@ def find_spec(content: Mapping[str, object], source: str) -> EncoderSpec:
         return find_encoder(name)
     every = _list_usable().values()
     import_trusted()
-    imported = (getattr(module, "SPEC", None) for module in list(sys.modules.values()))
+    # Not by getattr, which some modules answer by importing others.
+    imported = (getattr(module, "__dict__", {}).get("SPEC") for module in list(sys.modules.values()))
     for each in (*every, *imported):
         if isinstance(each, EncoderSpec) and each.model_type == model_type:
             return each

@@ -20,7 +20,7 @@ from bertkit.nn.packing import find_true, pad_indices
 def find_token_embedding(encoder: Encoder, objective: str, *, any_width: bool = False) -> nn.Embedding:
     """The token embeddings of ``encoder``, which ``objective`` uses as its output layer.
 
-    They are as wide as the hidden states, unless the objective maps these to ``any_width`` first.
+    They must be as wide as the hidden states; with ``any_width`` the objective maps the states to their width.
     """
     if not has_token_embedding(encoder):
         raise usage_error(

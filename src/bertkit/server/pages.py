@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bertkit.escaping import printable
-from bertkit.server.endpoint import Reply
+from bertkit.server.call import Call
+from bertkit.server.endpoint import Handler, Reply
+from bertkit.server.errors import ServerError
 
 
 def page_reply(page: bytes, status: int = 200, *, policy: str = "form-action 'self'; base-uri 'none'") -> Reply:
@@ -18,6 +21,20 @@ def page_reply(page: bytes, status: int = 200, *, policy: str = "form-action 'se
         "referrer-policy": "no-referrer",
     }
     return Reply(page, "text/html; charset=utf-8", status, headers)
+
+
+def for_browsers(handle: Handler) -> Handler:
+    """``handle`` with its errors as a page where the client is a browser."""
+
+    async def answer(call: Call, body: Any) -> object:
+        try:
+            return await handle(call, body)
+        except ServerError as error:
+            if "text/html" not in call.headers.get("accept", ""):
+                raise
+            return page_reply(render("error.html", message=error.message), error.status)
+
+    return answer
 
 
 @cache

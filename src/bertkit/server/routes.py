@@ -6,6 +6,7 @@ from functools import partial
 
 from bertkit.server import cloud, cohere, explanations, forms, health, huggingface, label_studio, openai, openapi, tei
 from bertkit.server.endpoint import Endpoint
+from bertkit.server.pages import for_browsers
 from bertkit.server.reading import FORM
 from bertkit.server.records import EmbedRequest, SimilarityRequest
 from bertkit.server.streams import StreamEndpoint, StreamLine
@@ -104,12 +105,12 @@ def _cloud() -> list[Endpoint]:
 
 def _pages() -> list[Endpoint]:
     gets = (
-        ("/", forms.home, "The page for people, or whether the server is ready", ("model",)),
+        ("/", for_browsers(forms.home), "The page for people, or whether the server is ready", ("model",)),
         ("/openapi.json", openapi.document, "This document", ()),
         ("/api-doc/openapi.json", openapi.document, "This document", ()),
         ("/docs", openapi.documentation, "The routes for people", ()),
-        ("/attention", explanations.show_attention, "What the heads attend to in a text", _EXPLAINED),
-        ("/explain", explanations.show_explanation, "Which tokens a prediction rests on", _EXPLAINED),
+        ("/attention", for_browsers(explanations.show_attention), "What the heads attend to in a text", _EXPLAINED),
+        ("/explain", for_browsers(explanations.show_explanation), "Which tokens a prediction rests on", _EXPLAINED),
     )
     submit = Endpoint(
         path="/page", handle=forms.submit, record=bytes, summary="A form of the page", tag="Page", accepts=FORM
@@ -140,7 +141,7 @@ def _health() -> list[Endpoint]:
         *([vertex] if vertex else []),
     )
     checks = dict.fromkeys(ready, (health.ready, "Takes requests"))
-    checks |= {"/live": (health.live, "The process answers"), "/warm": (health.warm, "Every model has run once")}
+    checks |= {"/live": (health.live, "The process can answer"), "/warm": (health.warm, "Every model has run once")}
     return [
         *(
             Endpoint(path=path, handle=handle, method="GET", summary=text, tag="Operation", open=True)
