@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.encoder_types.architectures import configure_architecture
+from bertkit.encoder_types.architectures import configure_architecture, find_encoder
+from bertkit.lookup import list_modules
 from bertkit.options.description import list_options
 from bertkit.options.pretraining import PretrainOptions
 from bertkit.pretraining.defaults import default_pretraining_task
@@ -39,8 +40,10 @@ def test_the_documented_learning_rate_is_that_of_the_record(run: PretrainRun) ->
 
 
 def test_architectures_and_sizes_in_the_help_exist() -> None:
-    for name in ("bert", "roberta", "gpt", "elmo"):
-        assert name in HELP["architecture"]
+    pretrainable = [name for name in list_modules("encoders") if find_encoder(name).pretraining is not None]
+    assert "modernbert" in pretrainable
+    for name in pretrainable:
+        assert name in HELP["architecture"], "a new encoder is named in the help"
         configure_architecture(name, "1/12/2", vocab_size=99)
     for size in re.findall(r"[a-z]+(?=,)", HELP["size"]):
         configure_architecture("bert", size, vocab_size=99)
