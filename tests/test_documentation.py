@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -73,3 +76,33 @@ def test_an_index_lists_every_page_of_its_folder(folder: str) -> None:
     assert [page.name for page in sorted((DOCS / folder).glob("*.md")) if f"({page.name})" not in index] == [
         "README.md"
     ]
+
+
+def test_the_figures_of_the_quickstart_are_those_of_its_runs() -> None:
+    page = (DOCS / "results" / "quickstart.md").read_text(encoding="utf-8")
+    table = (DOCS / "results" / "quickstart-runs.csv").read_text(encoding="utf-8")
+    runs = list(csv.DictReader(table.splitlines()))
+    for chip in {run["chip"] for run in runs}:
+        (row,) = re.findall(rf"^\| {chip} \| .*$", page, re.MULTILINE)
+        assert row == summarize([run for run in runs if run["chip"] == chip])
+    accuracy, gained, words = (show_range(runs, name) for name in ("pretrained", "gained", "bag_of_words"))
+    for place in (page, (DOCS / "results" / "README.md").read_text(encoding="utf-8")):
+        assert f"{accuracy} % in {len(runs)} runs, {gained} points above" in place
+    assert f"`make quickstart`, {len(runs)} runs" in (readme := (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert f"| {accuracy} % | a bag of words {words} % |" in readme
+
+
+def summarize(runs: Sequence[Mapping[str, str]]) -> str:
+    """The row of the page for the runs of one chip."""
+    counts = [show_range(runs, name, digits=0) for name in ("steps", "training_texts")]
+    shares = [show_range(runs, name) for name in ("bag_of_words", "initial_weights")]
+    medians = [
+        f"{show_range(runs, name)}, **{median(Decimal(run[name]) for run in runs):.1f}**"
+        for name in ("pretrained", "gained")
+    ]
+    return f"| {' | '.join([runs[0]['chip'], str(len(runs)), *counts, *shares, *medians])} |"
+
+
+def show_range(runs: Sequence[Mapping[str, str]], name: str, digits: int = 1) -> str:
+    found = [Decimal(run[name]) for run in runs]
+    return f"{min(found):,.{digits}f} to {max(found):,.{digits}f}"
