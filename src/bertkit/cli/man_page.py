@@ -21,7 +21,7 @@ _EXIT_CODES = {
 _VARIABLES = {
     "BERTKIT_DATA": "The folder with the data of the tasks that are known by name.",
     "BERTKIT_DEVICE": "Where models run, if --device is not given: auto, cpu or cuda.",
-    "BERTKIT_TRUST": "Packages or modules of your own, separated by commas, from which files may import tasks and encoders.",
+    "BERTKIT_TRUST": "Packages or modules of your own, with commas, from which files may import tasks and encoders.",
 }
 
 
