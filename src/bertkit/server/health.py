@@ -21,7 +21,8 @@ async def ready(call: Call, _: None) -> object:
     of the models has ended. The answer has no names of models: it needs no key."""
     service = call.service
     name = call.path_parameters.get("model")
-    if name is not None and name not in service.models:
+    may_know = service.keys.allow(call.headers.get("authorization", ""))
+    if name is not None and name not in service.models and may_know:
         raise ServerError(404, "no model has this name", field="model", kind="model_not_found")
     if service.state.stopping:
         raise stopping()
