@@ -20,6 +20,12 @@ CORRELATIONS = ("matthews", "pearson", "spearman")
 Score = Annotated[float, UNDEFINED_IS_NULL]
 
 
+def are_shares(name: str, *values: float) -> bool:
+    """Whether values of a score are shown in per cent: they are no correlations, and none is outside of 0 to 1, as the
+    values of a task of one's own may be."""
+    return name not in CORRELATIONS and all(0 <= value <= 1 for value in values)
+
+
 def is_defined(score: float) -> bool:
     """Whether a score is a number."""
     return not math.isnan(score)

@@ -52,6 +52,11 @@ def test_further_dev_sets_have_scores_of_their_own() -> None:
     assert words.scores == {"accuracy": 1.0, "accuracy_other": 0.5}
 
 
+def test_a_score_that_is_no_share_is_not_in_per_cent() -> None:
+    found = verdict("negative_mae", 0.25, [Baseline(name="mean", scores={"negative_mae": -1.225}, seconds=1.0)])
+    assert found == "negative_mae: the mean has -1.2250, this model 0.2500: the model is better by 1.4750"
+
+
 def test_the_verdict_names_the_best_baseline() -> None:
     better = verdict("accuracy", 0.8, BASELINES)
     assert better == "accuracy: a bag of words has 75.0 %, this model 80.0 %: the model is better by 5.0 points"

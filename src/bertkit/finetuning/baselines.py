@@ -11,7 +11,7 @@ from pathlib import Path
 from bertkit import config
 from bertkit.contracts import Example
 from bertkit.metrics.bootstrap import score_interval
-from bertkit.scores import CORRELATIONS, Score, format_score, is_defined, name_on_split, rank_score
+from bertkit.scores import Score, are_shares, format_score, is_defined, name_on_split, rank_score
 from bertkit.storage.checksums import read_record, write_checked
 from bertkit.task_types import FileTask
 from bertkit.task_types.baselines import BAG_OF_WORDS, sample_training
@@ -111,7 +111,8 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
     best = max(baselines, key=lambda each: rank_score(each.scores[metric]))
     to_beat = best.scores[metric]
     name = f"a {best.name}" if best.name == BAG_OF_WORDS else f"the {best.name}"
-    compared = f"{metric}: {name} has {format_metric(metric, to_beat)}, this model {format_metric(metric, score)}"
+    shares = are_shares(metric, score, to_beat)
+    compared = f"{metric}: {name} has {_format(to_beat, shares)}, this model {_format(score, shares)}"
     if undefined := [who for who, each in ((name, to_beat), ("this model", score)) if not is_defined(each)]:
         return (
             f"{metric} is undefined for {' and for '.join(undefined)}: all predictions, or all gold answers, are equal"
@@ -121,24 +122,28 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
     low, high = best.interval or (to_beat, to_beat)
     margin = _MARGIN_OF_TWO * max(0.0, high - to_beat if score > to_beat else to_beat - low)
     if score - to_beat > margin:
-        return f"{compared}: the model is better by {_difference(metric, score - to_beat)}"
+        return f"{compared}: the model is better by {_difference(score - to_beat, shares)}"
     if score - to_beat >= -margin:
-        chance = f"; on this many examples two equally good systems may differ by {_difference(metric, margin)}"
+        chance = f"; on this many examples two equally good systems may differ by {_difference(margin, shares)}"
         judgement = f"no clear difference{chance if margin else ''}"
         if score == 1:
             return f"{compared}: {judgement}; more dev examples would show which is better"
     else:
-        judgement = f"the model is worse by {_difference(metric, to_beat - score)} and not worth its cost yet"
+        judgement = f"the model is worse by {_difference(to_beat - score, shares)} and not worth its cost yet"
     return f"{compared}: {judgement}. What helps: {_advise(best)}"
 
 
 def format_metric(metric: str, score: float) -> str:
     """``75.0 %`` for a share, ``0.5690`` for a correlation, or ``undefined``."""
-    return format_score(score) if metric in CORRELATIONS or not is_defined(score) else f"{100 * score:.1f} %"
+    return _format(score, are_shares(metric, score))
 
 
-def _difference(metric: str, difference: float) -> str:
-    return f"{difference:.4f}" if metric in CORRELATIONS else f"{100 * difference:.1f} points"
+def _format(score: float, is_share: bool) -> str:
+    return f"{100 * score:.1f} %" if is_share else format_score(score)
+
+
+def _difference(difference: float, shares: bool) -> str:
+    return f"{100 * difference:.1f} points" if shares else f"{difference:.4f}"
 
 
 def _advise(best: Baseline) -> str:
