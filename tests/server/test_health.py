@@ -55,15 +55,18 @@ def test_a_server_whose_loop_has_ended_neither_lives_nor_is_ready(
 
     with running(loaded[:1]) as server:
         assert get(server, "/ready").status_code == 200
-        monkeypatch.setattr(server.service.batcher, "_admit", fail)
+        batcher = server.service.batcher
+        wait_until(lambda: len(batcher._condition._waiters) > 0)  # type: ignore[attr-defined]  # the loop has begun
+        monkeypatch.setattr(batcher, "_admit", fail)
         assert post(server, "/embed", {"inputs": "a"}).status_code == 200  # the loop was waiting for it
-        wait_until(lambda: server.service.batcher.has_ended)
+        wait_until(lambda: batcher.has_ended)
+        assert post(server, "/embed", {"inputs": "a"}).status_code == 503, "nobody waits for it"
         reply = get(server, "/ready")
         assert (reply.status_code, reply.json()["error"]) == (
             503,
             "the thread of the models has ended: start the server again",
         )
-        assert get(server, "/live").status_code == 503, "only a new start mends it"
+        assert get(server, "/live").status_code == 503, "only a new start helps"
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready", "/ping", "/models/words/health", "/models/none/health"])

@@ -10,13 +10,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bertkit.server.errors import overloaded, stopping, too_late
+from bertkit.server.errors import ended, overloaded, stopping, too_late
 from bertkit.server.jobs import AbandonedError, Job, TooLongError
 from bertkit.server.limits import Limits
 from bertkit.server.model_thread import ModelThread
@@ -85,6 +85,8 @@ class Batcher:
         with self._condition:
             if self._stopped:
                 raise stopping()
+            if self.has_ended:
+                raise ended()
             if self.queued_tokens and self.queued_tokens + cost > self._limits.queued_tokens:
                 raise overloaded(min(self.queued_tokens / self._rate, self._limits.seconds))
             self.queued_tokens += cost
@@ -98,17 +100,18 @@ class Batcher:
             self.queued_tokens -= cost
 
     def _work(self) -> None:
-        while self._admit():
-            jobs = list(self._active)
-            try:
-                self._compute()
-            except BaseException as error:  # a mistake in this loop: it goes on, and nobody waits for ever
-                self._active = []
-                for job in jobs:
-                    if not job.future.done():
-                        _fail(job, error)
-        for job in (*self._arrived, *self._active):
-            _fail(job, stopping())
+        try:
+            while self._admit():
+                jobs = list(self._active)
+                try:
+                    self._compute()
+                except BaseException as error:  # a mistake in this loop: it goes on, and nobody waits for ever
+                    self._active = []
+                    _fail_all(jobs, error)
+        except BaseException as error:
+            _fail_all((*self._arrived, *self._active), error)
+            raise
+        _fail_all((*self._arrived, *self._active), stopping())
 
     def _compute(self) -> None:
         """Run one batch."""
@@ -231,6 +234,12 @@ def _refuse_truncated(job: Job) -> None:
         if each.num_truncated:
             limit = next(known for known in (each.limit, each.longest_row, each.num_tokens) if known is not None)
             raise TooLongError(number, limit=limit, given=limit + each.num_truncated)
+
+
+def _fail_all(jobs: Iterable[Job], error: BaseException) -> None:
+    for job in jobs:
+        if not job.future.done():
+            _fail(job, error)
 
 
 def _fail(job: Job, error: BaseException) -> None:

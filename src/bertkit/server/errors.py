@@ -120,6 +120,11 @@ def overloaded(seconds: float, *, close: bool = False) -> ServerError:
     return ServerError(429, "Model is overloaded", retry_after=seconds, close=close)
 
 
+def ended() -> ServerError:
+    """The thread of the models has ended, by a mistake in the server (503)."""
+    return ServerError(503, "the thread of the models has ended: start the server again")
+
+
 def too_late() -> ServerError:
     """The deadline of a request is over (504)."""
     return ServerError(504, "the request was not answered in time", retry_after=1.0)

@@ -6,12 +6,12 @@ import time
 
 from bertkit.server.call import Call
 from bertkit.server.endpoint import Reply
-from bertkit.server.errors import ServerError, loading, stopping
+from bertkit.server.errors import ServerError, ended, loading, stopping
 
 
 async def live(call: Call, _: None) -> object:
-    """200 as long as the process can answer: not after the thread of the models has ended, which only a new start
-    mends."""
+    """200 as long as the process can answer: no longer when the thread of the models has ended, after which only a new
+    start helps."""
     _check_thread(call)
     return {"status": "UP"}
 
@@ -34,7 +34,7 @@ async def ready(call: Call, _: None) -> object:
 
 def _check_thread(call: Call) -> None:
     if call.service.batcher.has_ended:
-        raise ServerError(503, "the thread of the models has ended: start the server again")
+        raise ended()
 
 
 async def warm(call: Call, _: None) -> object:
