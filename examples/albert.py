@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
@@ -109,16 +109,8 @@ class Albert(Transformer):
         states: Tensor = self.projection(self.embeddings(batch.input_ids, batch.segment_ids))
         return states
 
-    def run_layers(
-        self,
-        states: Float[Tensor, "B T H"],
-        batch: Batch,
-        positions: Bool[Tensor, "B T"] | None,
-        *,
-        output_hidden_states: bool,
-    ) -> EncoderOutput:
-        """The block, as often as there are layers, and the pooler."""
-        output = super().run_layers(states, batch, positions, output_hidden_states=output_hidden_states)
+    def finish(self, output: EncoderOutput, batch: Batch) -> EncoderOutput:
+        """The pooler."""
         return replace(output, pooled=self.pooler(output.pooled))
 
     def depth(self, name: str) -> int:

@@ -15,7 +15,6 @@ from bertkit.errors import BAD_DATA, JOB_FAILED, PIPE_CLOSED, BertkitError
 INTERRUPTED = 130
 
 _OWN = f"{Path(__file__).parents[1]}{os.sep}"
-_INSTALLED = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 _CPU_MEMORY = re.compile(r"DefaultCPUAllocator: .* you tried to allocate ([0-9]+) bytes")
 """PyTorch raises a plain RuntimeError with these words when the memory of the host is exhausted."""
@@ -83,9 +82,10 @@ def _place_outside(error: BaseException) -> str:
     That is the last frame below one of bertkit that belongs neither to bertkit nor to Python or an installed package.
     """
     place, is_called = "", False
+    installed = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
     for frame in traceback.extract_tb(error.__traceback__):
         if frame.filename.startswith(_OWN):
             is_called = True
-        elif is_called and Path(frame.filename).is_file() and not frame.filename.startswith(_INSTALLED):
+        elif is_called and Path(frame.filename).is_file() and not frame.filename.startswith(installed):
             place = f"{frame.filename}:{frame.lineno} ({frame.name})"
     return place

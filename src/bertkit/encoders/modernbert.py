@@ -211,20 +211,15 @@ class ModernBert(Transformer):
         states: Tensor = self.embeddings(batch.input_ids)
         return states
 
-    def run_layers(
-        self,
-        states: Float[Tensor, "B T H"],
-        batch: Batch,
-        positions: Bool[Tensor, "B T"] | None,
-        *,
-        output_hidden_states: bool,
-    ) -> EncoderOutput:
-        """The blocks, the final norm, and the prediction head on the pooled state."""
-        is_mean = self.config.pooling == "mean"
-        output = super().run_layers(
-            states, batch, None if is_mean else positions, output_hidden_states=output_hidden_states
-        )
+    @property
+    def finish_reads_all(self) -> bool:
+        """The mean of a row does."""
+        return self.config.pooling == "mean"
+
+    def finish(self, output: EncoderOutput, batch: Batch) -> EncoderOutput:
+        """The final norm, and the prediction head on the pooled state."""
         hidden = self.final_norm(output.hidden_states)
+        is_mean = self.config.pooling == "mean"
         pooled = mean_pool(hidden, batch.attention_mask) if is_mean else self.final_norm(output.pooled)
         return replace(
             output,

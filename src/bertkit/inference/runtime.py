@@ -144,7 +144,7 @@ class Runtime:
         return prepared.eval()
 
     @torch.no_grad()
-    def convert(self, stack: nn.Module, calibration: Callable[[], Float[Tensor, "B T H"]]) -> InferenceStack:
+    def convert(self, stack: BlockStack, calibration: Callable[[], Float[Tensor, "B T H"]]) -> InferenceStack:
         """The blocks of ``stack`` with this backend; the range of 8-bit integers is measured on ``calibration()``."""
         if self.precision == "int8":
             layer = Int8Linear if self.backend == "compiled" else PackedInt8Linear

@@ -5,14 +5,13 @@ Letters: B rows, T tokens of the longest row, H hidden width.
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertkit.nn.block import PostNormBlock
+from bertkit.nn.stack import BlockStack
 
 _HIDDEN_SCORE = -1e9
 """Added to the scores of padding. Infinity would give NaN for a row without any token."""
@@ -21,9 +20,9 @@ _HIDDEN_SCORE = -1e9
 class DenseStack(nn.Module):
     """``BlockStack`` without packing: every entry of the rows is computed, and padding is hidden by a mask."""
 
-    def __init__(self, stack: nn.Module) -> None:
+    def __init__(self, stack: BlockStack) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(cast(nn.ModuleList, stack))  # with a block as often as layers share it
+        self.blocks = nn.ModuleList(stack)  # not its children(), which name a block once that several layers share
 
     def forward(
         self,

@@ -163,10 +163,10 @@ class InferenceStack(nn.Module):
     """``BlockStack`` for inference: ``states`` are converted to ``dtype`` before the first block, and back after the
     last."""
 
-    def __init__(self, stack: nn.Module, make: LinearMaker, *, dtype: torch.dtype) -> None:
+    def __init__(self, stack: BlockStack, make: LinearMaker, *, dtype: torch.dtype) -> None:
         super().__init__()
         # Not its children(), which name a block once that several layers share.
-        blocks = [block for block in cast(nn.ModuleList, stack) if isinstance(block, PostNormBlock)]
+        blocks = [block for block in stack if isinstance(block, PostNormBlock)]
         self.blocks = nn.ModuleList(
             InferenceBlock(block, make, last=number == len(blocks), dtype=dtype)
             for number, block in enumerate(blocks, start=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -116,7 +117,7 @@ async def home(call: Call, _: None) -> object:
     if "text/html" not in call.headers.get("accept", ""):
         return await health.ready(call, None)
     model = call.service.model(call.query.get("model"))
-    return page_reply(_page(call, model, None, {}, None, None))
+    return page_reply(_page(call, model, None, {}, None, None, {}))
 
 
 async def submit(call: Call, body: bytes) -> object:
@@ -134,7 +135,8 @@ async def submit(call: Call, body: bytes) -> object:
         result, failure = await _run(call, model, name, fields), None
     except ServerError as error:
         result, failure = None, error
-    page = _page(call, model, name, fields, result, failure)
+    links = {} if failure else await asyncio.to_thread(_link_explanations, model, name, fields)
+    page = _page(call, model, name, fields, result, failure, links)
     return page_reply(page, failure.status if failure else 200)
 
 
@@ -167,6 +169,7 @@ def _page(
     fields: Mapping[str, str],
     result: object,
     failure: ServerError | None,
+    links: Mapping[str, str],
 ) -> bytes:
     forms = {each: FORMS[each] for each in list_forms(model)}
     scheme = "https" if call.headers.get("x-forwarded-proto") == "https" else "http"  # behind a proxy with TLS
@@ -188,13 +191,13 @@ def _page(
         examples=examples,
         mask=mask,
         truncated=call.usage.truncated_inputs,
-        links=_link_explanations(model, name, fields),
+        links=links,
     )
 
 
-def _link_explanations(model: ServedModel, name: str | None, fields: Mapping[str, str]) -> dict[str, str]:
+def _link_explanations(model: ServedModel, name: str, fields: Mapping[str, str]) -> dict[str, str]:
     """The pages that look into the prediction of a form, where it is about one text or a pair."""
-    if name is None or "text" not in fields or name in (RERANK, ZERO_SHOT):
+    if "text" not in fields or name in (RERANK, ZERO_SHOT):
         return {}
     second = fields.get("pair") or fields.get("context")
     if count_tokens(model, fields["text"], second) > MOST_TOKENS:

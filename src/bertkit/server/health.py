@@ -21,8 +21,8 @@ async def ready(call: Call, _: None) -> object:
     of the models has ended. The answer has no names of models: it needs no key."""
     service = call.service
     name = call.path_parameters.get("model")
-    may_know = service.keys.allow(call.headers.get("authorization", ""))
-    if name is not None and name not in service.models and may_know:
+    is_unknown = name is not None and name not in service.models
+    if is_unknown and service.keys.allow(call.headers.get("authorization", "")):
         raise ServerError(404, "no model has this name", field="model", kind="model_not_found")
     if service.state.stopping:
         raise stopping()

@@ -16,7 +16,6 @@ from bertkit.server.call import Call
 _LONGEST = 200
 """Characters of a path or a message that a line shows."""
 
-
 _AT_ONCE = 1000
 """Characters that a pipe takes at once if it takes any: 4,096 bytes (POSIX PIPE_BUF), of which one may need four."""
 

@@ -51,7 +51,6 @@ class Server:
     ) -> None:
         self.service = service
         self.grace = grace
-        raise_file_limit()
         self.listener = listener
         listener.listen(_BACKLOG)
         host, port = listener.getsockname()[:2]
@@ -143,6 +142,7 @@ def serve(options: ServeOptions) -> None:
                 return  # the command makes that of a signal: nobody has been answered yet
             raise
         service = Service(models, limits, thread=thread, keys=keys, truncate=options.auto_truncate)
+        raise_file_limit()
         server = Server(service, listener, grace=options.grace, cors_origins=options.cors_origin)
         logs.set_up(quiet=options.progress == "quiet")
         with Progress(options.progress) as bar:
