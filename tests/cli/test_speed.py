@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,16 @@ def test_speeds_and_ratios_are_shown(workspace: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.usefixtures("fast_bfloat16")
-def test_speeds_are_written_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    small = ("--size", "1/12/2", "--seq-length", 13, "--batch-size", 3, "--rounds", 1, "--seconds", 0, "--json")
-    found = run_json(capsys, "bench", "pretrain", *small, "--quiet")
+def test_a_comparison_without_the_peer_has_both_precisions_and_says_why_in_json(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    small = ("--size", "1/12/2", "--seq-length", 13, "--batch-size", 3, "--rounds", 1, "--seconds", 0)
+    found = run_json(capsys, "bench", "pretrain", *small, "--against", "hf", "--json", "--quiet")
     assert [each["system"] for each in found["systems"]] == ["bertkit float32", "bertkit bfloat16"]
-    assert (found["unit"], found["rounds"], found["left_out"]) == ("tokens", 1, {})
+    assert (found["unit"], found["rounds"]) == ("tokens", 1)
+    assert found["left_out"] == {"hf": "--against hf needs transformers: pip install 'bertkit[bench]'."}
+    assert "one large product in bfloat16" in found["notes"][0]
 
 
 def test_an_unknown_library_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,6 +105,7 @@ def test_if_one_process_is_killed_the_other_ends_with_one_line_and_the_run_can_b
     assert_same(read_metrics(run / "metrics.jsonl"), undisturbed)
 
 
+@pytest.mark.faults
 def test_if_torchrun_itself_is_killed_its_processes_finish_the_run_or_it_can_be_resumed(
     data: Path, undisturbed: list[dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -123,6 +124,7 @@ def test_if_torchrun_itself_is_killed_its_processes_finish_the_run_or_it_can_be_
     assert_same(read_metrics(run / "metrics.jsonl"), undisturbed)
 
 
+@pytest.mark.faults
 def test_if_the_disk_of_one_process_is_full_all_end_with_one_line(data: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     with launch(KILLED_PROCESS, *words(data, run, "shard=true"), victim="1:full disk:2") as process:

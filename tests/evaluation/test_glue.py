@@ -25,6 +25,8 @@ from bertkit.task_types import TextTask
 from bertkit.tasks import glue
 from bertkit.text.wordpiece import WordPiece, train
 
+pytestmark = pytest.mark.usefixtures("without_shape_checks")
+
 PAPER = {
     "OpenAI GPT": ([82.1, 81.4, 70.3, 87.4, 91.3, 45.4, 80.0, 82.3, 56.0], 75.1),
     "BERT base": ([84.6, 83.4, 71.2, 90.5, 93.5, 52.1, 85.8, 88.9, 66.4], 79.6),

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -95,16 +94,6 @@ def test_the_work_of_a_step_grows_with_its_rows() -> None:
 
 def test_rows_may_be_longer_than_those_of_bert() -> None:
     assert next(own_steps(replace(SMALL, batch_size=1, seq_length=600), "float32")) == 600
-
-
-@pytest.mark.usefixtures("fast_bfloat16")
-def test_a_comparison_without_the_peer_has_both_precisions_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    options = BenchPretrainOptions(size="1/12/2", seq_length=13, batch_size=3, against=["hf"], rounds=1, seconds=0)
-    found = compare_pretraining(options, lambda _: None)
-    assert [each.system for each in found.systems] == ["bertkit float32", "bertkit bfloat16"]
-    assert found.left_out == {"hf": "--against hf needs transformers: pip install 'bertkit[bench]'."}
-    assert "one large product in bfloat16" in found.notes[0]
 
 
 def test_bfloat16_is_left_out_where_the_processor_has_to_emulate_it(monkeypatch: pytest.MonkeyPatch) -> None:
