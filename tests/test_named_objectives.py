@@ -33,6 +33,12 @@ def test_a_file_that_is_no_objective_says_what_it_lacks(tmp_path: Path, monkeypa
         find_objective("two")
 
 
+@pytest.mark.parametrize("name", ["regression", "contrastive"])
+def test_an_objective_of_fine_tuning_is_refused_with_those_of_pretraining(name: str) -> None:
+    with pytest.raises(BertkitError, match=rf"^{name} is for fine-tuning: .* There are: .*mlm, nsp"):
+        find_objective(name)
+
+
 def test_an_unknown_name_is_an_error_with_the_nearest() -> None:
     with pytest.raises(BertkitError, match=r'no pre-training objective named "mlmm"\. Did you mean "mlm"') as caught:
         find_objective("mlmm")

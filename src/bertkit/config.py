@@ -17,7 +17,6 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Number
-from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -148,11 +147,15 @@ def apply(record: Record, settings: Sequence[Setting]) -> Record:
 def refuse_without_effect(record: object, settings: Iterable[Setting]) -> None:
     """Raise a usage error for a setting that the others in ``record`` switch off, as ``needs`` of its record says."""
     for setting in settings:
-        folder, _, name = setting.path.rpartition(".")
-        owner = attrgetter(folder)(record) if folder else record
-        needs: Mapping[str, str] = owner.needs() if hasattr(owner, "needs") else {}
-        if needed := needs.get(name):
-            raise usage_error(f"{setting.origin}: {setting.path} has no effect without {needed}.")
+        owner, rest = record, setting.path
+        while True:
+            needs: Mapping[str, str] = owner.needs() if hasattr(owner, "needs") else {}
+            if needed := needs.get(rest):
+                raise usage_error(f"{setting.origin}: {setting.path} has no effect without {needed}.")
+            name, dot, rest = rest.partition(".")
+            if not dot or not hasattr(owner, name):  # the last part, or the name of an entry of a table
+                break
+            owner = getattr(owner, name)
 
 
 def origins(record: object, settings: Iterable[Setting]) -> dict[str, str]:
@@ -190,7 +193,8 @@ def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: object) ->
     try:
         return dataclasses.replace(record, **changes)
     except BertkitError as error:
-        named = [setting for _, setting in parts if setting.path.rpartition(".")[2] in str(error).split()]
+        words = {word.strip(".").rpartition(".")[2] for word in re.findall(r"[\w.]+", str(error))}
+        named = [setting for _, setting in parts if setting.path.rpartition(".")[2] in words]
         raise usage_error(f"{_where([parts[-1][1], *named][-1])}{error}") from error
 
 

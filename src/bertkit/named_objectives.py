@@ -24,12 +24,20 @@ def find_objective(name: str) -> type[PretrainingObjective]:
     try:
         return find_class("objectives", name, PretrainingObjective)
     except BertkitError as error:
-        known = list_objectives()
-        if "." in name or name in list_modules("objectives"):
+        known, is_module = list_objectives(), name in list_modules("objectives")
+        if "." in name or (is_module and not _is_for_finetuning(name)):
             raise
-        raise usage_error(
-            f'no pre-training objective named "{name}".{did_you_mean(name, known)} There are: {", ".join(known)}.'
-        ) from error
+        problem = f'no pre-training objective named "{name}".{did_you_mean(name, known)}'
+        if is_module:
+            problem = f"{name} is for fine-tuning: its class does not derive from PretrainingObjective."
+        raise usage_error(f"{problem} There are: {', '.join(known)}.") from error
+
+
+def _is_for_finetuning(name: str) -> bool:
+    try:
+        return not issubclass(find_class("objectives", name, Objective), PretrainingObjective)
+    except BertkitError:
+        return False
 
 
 def list_objectives() -> list[str]:

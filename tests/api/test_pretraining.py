@@ -215,6 +215,9 @@ def test_every_architecture_continues(
         ("optimizer.muon_lr=0.9", "optimizer.kind=muon"),
         ("optimizer.initial_accumulator=2", "optimizer.kind=adagrad"),
         ("long_share=0.5", "long_seq_length"),
+        ("long_lr=0.01", "long_seq_length"),
+        ("long_phase=restart", "long_seq_length"),
+        ("task.sampling.random_next=0.3", "an objective that reads pairs, such as nsp"),
         ("head_lr=0.9", "head_share"),
         ("averaging.share=0.9", "averaging.kind=tail"),
         ("averaging.decay=0.9", "averaging.kind=ema"),
@@ -225,4 +228,16 @@ def test_a_setting_that_others_switch_off_is_refused(
     workspace: Path, tmp_path: Path, setting: str, needed: str
 ) -> None:
     with pytest.raises(BertkitError, match=f"has no effect without {needed}"):
-        bertkit.pretrain(workspace / "data", output=tmp_path / "run", size="1/12/2", steps=1, set=[setting])
+        settings = ['task.objectives=["mlm"]', setting]
+        bertkit.pretrain(workspace / "data", output=tmp_path / "run", size="1/12/2", steps=1, set=settings)
+
+
+def test_a_profile_may_be_used_without_its_long_rows(workspace: Path) -> None:
+    options: dict[str, Any] = {"size": "1/12/2", "profile": "fast", "steps": 2, "seq_length": 17, "progress": "quiet"}
+    plan = bertkit.pretrain(workspace / "data", plan=True, set={"long_seq_length": None, "batch_size": 3}, **options)
+    assert isinstance(plan, PretrainPlan)
+
+
+def test_an_objective_that_does_not_suit_is_the_fault_of_its_setting(workspace: Path) -> None:
+    with pytest.raises(BertkitError, match=r"^--set: task\.objectives has clm, which needs a causal encoder"):
+        bertkit.pretrain(workspace / "data", size="1/12/2", plan=True, set={"task.objectives": ["clm"]})

@@ -49,6 +49,15 @@ def test_few_different_answers_are_never_more_than_chance(differing: int, least:
     assert found.sentence().startswith("No difference larger than chance")
 
 
+def test_accuracy_differs_by_no_more_than_the_exact_test_says() -> None:
+    """The resamples of 9 to 2 of 872 are on one side in 97 %, and 9 of 11 throws of a coin are so often alike."""
+    found = compare_classes(2, 9, 861)
+    assert found.mcnemar is not None and found.mcnemar.p == pytest.approx(0.0654, abs=1e-4)
+    assert found.scores["accuracy"].p == found.mcnemar.p
+    assert found.scores["macro_f1"].p < found.mcnemar.p
+    assert found.sentence().startswith("No difference larger than chance")
+
+
 def test_other_probabilities_are_no_other_answers() -> None:
     gold = ["glad"] * 40
     examples = [TextExample(str(place), f"text {place}", None, label) for place, label in enumerate(gold)]

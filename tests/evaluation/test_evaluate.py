@@ -100,6 +100,18 @@ def test_the_report_is_written_to_the_run_folder(run: Path) -> None:
     )
 
 
+def test_more_examples_than_those_of_the_training_are_noted(model: Path, table: Path, tmp_path: Path) -> None:
+    """And texts of train beyond its limit, which the model has not seen, are no reason to distrust a score."""
+    options: dict[str, Any] = {"epochs": 1, "batch_size": 33, "limit": 20, "set": ["dev_limit=3"], "progress": "quiet"}
+    dev = tmp_path / "dev.csv"
+    dev.write_text(table.read_text())
+    bertkit.finetune(table, dev=dev, model=model, output=tmp_path / "run", no_baseline=True, **options)
+    notes = bertkit.evaluate(tmp_path / "run", progress="quiet").notes
+    total = len(table.read_text().splitlines()) - 1
+    assert f"all {total} examples; the fine-tuning evaluated the first 3 of them" in notes
+    assert f"20 of {total} dev examples have a text that is also in train, so the scores are too high" in notes
+
+
 def test_a_report_can_be_written_elsewhere(run: Path, tmp_path: Path) -> None:
     pipeline = load(run)
     evaluate_model(pipeline, read_split(pipeline.task, None, "dev"), tmp_path / "a" / "b", QUIET)

@@ -110,6 +110,15 @@ def test_there_is_no_average_if_a_task_is_missing(tmp_path: Path) -> None:
     assert table.missing == ["MNLI-mm", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC"]
 
 
+def test_the_score_of_a_part_of_dev_is_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_results(tmp_path / "rte", glue.rte, {"accuracy": 0.5})
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    write_json(run / "run.json", {**record, "run": {**record["run"], "dev_limit": 1200}})
+    assert [score.dev_limit for score in bertkit.glue_table([run]).scores] == [1200]
+    assert app.run(["glue", "table", str(run)]) == 0
+    assert "not of all dev examples, and so no scores of GLUE: RTE (the first 1,200)" in capsys.readouterr().out
+
+
 def test_two_runs_of_one_task_are_refused(tmp_path: Path) -> None:
     runs = [write_results(tmp_path / name, glue.rte, {"accuracy": 0.5}) for name in ("a", "b")]
     with pytest.raises(BertkitError, match=r"a and .*b are both runs of glue:rte") as caught:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import onnx
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -18,8 +19,9 @@ from torch.nn import functional as F
 from bertkit.batch import Batch
 from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
 from bertkit.contracts import Objective
-from bertkit.encoders import bert
+from bertkit.encoders import bert, roberta
 from bertkit.encoders.bert import Bert
+from bertkit.encoders.roberta import Roberta
 from bertkit.errors import BertkitError
 from bertkit.inference.onnx_model import OnnxModel, quantize_onnx, write_onnx
 from bertkit.model import Model
@@ -66,8 +68,8 @@ def make_batch(name: str) -> Batch:
 
 
 @torch.no_grad()
-def difference(model: Model, onnx: OnnxModel, batch: Batch) -> float:
-    found, expected = onnx(batch), model(batch)
+def difference(model: Model, written: OnnxModel, batch: Batch) -> float:
+    found, expected = written(batch), model(batch)
     if not expected:
         states = model.encoder(batch).hidden_states
         mean = F.normalize((states * batch.attention_mask[..., None]).sum(dim=1) / LENGTHS[:, None])
@@ -96,11 +98,15 @@ def main(folder: Path) -> None:
     deep, encoder = bert.tiny(), Bert(replace(bert.tiny().config, num_layers=1))
     models = {name: Model(encoder, objectives).eval() for name, objectives in heads(encoder).items()}
     models["several"] = Model(deep, heads(deep)["several"]).eval()
+    models["vectors"] = Model(Roberta(replace(roberta.tiny().config, num_layers=1)), {}).eval()
     differences: dict[str, object] = {}
     for name, model in models.items():
         file = folder / f"{name}.onnx"
         write_onnx(model, file, SentenceEmbedding(pool="mean", normalize=True))
         differences[name] = difference(model, OnnxModel(file, model), make_batch(name))
+    inputs = {name: [each.name for each in onnx.load(folder / f"{name}.onnx").graph.input] for name in models}
+    assert inputs.pop("vectors") == ["input_ids", "attention_mask"]
+    assert all(each == ["input_ids", "attention_mask", "token_type_ids"] for each in inputs.values())
     model = models["choice"]
     quantize_onnx(folder / "choice.onnx", folder / "int8.onnx")
     differences["int8"] = difference(model, OnnxModel(folder / "int8.onnx", model), make_batch("choice"))

@@ -88,6 +88,8 @@ def test_the_architecture_says_what_the_task_is(
     task = infer_task("m", {"architectures": [name + head], **metadata}, positions=512)
     assert type(task) is kind
     assert task is not None and (task.name, task.max_length) == ("m", max_length)
+    if isinstance(task, RegressionTask | TextClassificationTask):
+        assert task.also == (("spearman",) if len(task.labels) < 2 else ("macro_f1", "matthews"))
 
 
 def test_unnamed_labels_are_those_of_hugging_face() -> None:

@@ -16,8 +16,6 @@ from bertkit.pretraining.task import PretrainingTask
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"long_seq_length": None, "long_lr": 1e-3}, "long_lr needs long_seq_length"),
-        ({"long_seq_length": None, "long_phase": "restart"}, "long_phase needs long_seq_length"),
         ({"long_seq_length": 8}, "long_seq_length is 8 and seq_length 13; it must be longer"),
         ({"long_warmup": 0.1}, "long_warmup needs long_phase=restart"),
         ({"long_batch_size": 0}, "long_batch_size is 0; it must be from 1 to"),
@@ -40,6 +38,7 @@ def bert_of(run: PretrainRun) -> BertConfig:
         (True, ("mlm", "nsp"), r"a causal encoder: give --set 'task\.objectives=\[\"clm\"\]'\."),
         (True, ("mlm", "nsp"), "task.objectives has mlm, which needs an encoder in which every token attends to all"),
         (False, ("clm",), "task.objectives has clm, which needs a causal encoder; this one is an encoder in which"),
+        (False, ("clm",), r"give --set 'task\.objectives=\[\"mlm\", \"nsp\"\]', or encoder\.causal=true\."),
         (True, ("clm", "nsp"), "task.objectives has nsp, which needs an encoder in which every token attends to all"),
     ],
 )
@@ -53,6 +52,11 @@ def test_objectives_that_do_not_suit_the_encoder_are_refused(
             task=PretrainingTask(objectives=objectives),
         )
     assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_the_encoder_of_another_model_cannot_be_changed(run: PretrainRun) -> None:
+    with pytest.raises(BertkitError, match=r"leave it out of task\.objectives, as the encoder is that of runs/a\."):
+        replace(run, from_model=Path("runs/a"), task=PretrainingTask(objectives=("mlm", "clm")))
 
 
 def test_tokens_per_step_are_the_mean_over_both_phases(run: PretrainRun) -> None:

@@ -106,9 +106,9 @@ def test_settings_without_a_sense(data: Corpus, tokenizer: WordLevel, changes: d
 
 
 def test_neighbours_need_words_and_their_number(data: Corpus) -> None:
-    with pytest.raises(BertkitError, match=r"task\.objectives is bilm and task\.targets is None"):
+    with pytest.raises(BertkitError, match=r"task\.objectives is bilm and task\.targets, .* is None: bilm needs it"):
         PretrainingTask(objectives=("bilm",))
-    with pytest.raises(BertkitError, match=r"task\.objectives is mlm, nsp and task\.targets is 7"):
+    with pytest.raises(BertkitError, match=r"task\.objectives is mlm, nsp and task\.targets, .* is 7"):
         PretrainingTask(targets=7)
     task = PretrainingTask(objectives=("bilm",), targets=7)
     with pytest.raises(BertkitError, match="bertkit tokenizer train --kind words"):

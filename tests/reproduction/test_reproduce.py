@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 
@@ -58,11 +59,20 @@ def test_a_table_with_every_kind_of_system(data_folder: Path, tmp_path: Path) ->
     )
     assert time.monotonic() - begin < 5
 
-    with pytest.raises(BertkitError, match=r"was made with other settings \(seeds differ\)"):
+    with pytest.raises(BertkitError, match=r"was made with other settings \(not the same seeds\)"):
         reproduce("table4", out, data_folder, settings=[*SMALL, "seeds=2"])
-    with pytest.raises(BertkitError, match=r"was made with other settings \(--corpus differ\)"):
+    with pytest.raises(BertkitError, match=r"was made with other settings \(not the same --corpus\)"):
         bertkit.reproduce("table4", data=data_folder, output=out, corpus=[__file__], scale="smoke", set=SMALL)
     assert reproduce("Table 4", out.rename(tmp_path / "moved"), data_folder).tables[0].text_rows() == table.text_rows()
+
+
+def test_gensim_is_missed_before_the_networks_are_trained(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    with pytest.raises(BertkitError, match=r"training word vectors needs gensim: pip install 'bertkit\[vectors\]'"):
+        bertkit.reproduce("table7", data=data_folder, output=tmp_path / "out", scale="smoke", progress="quiet")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["reproduction.json"]
 
 
 @pytest.mark.parametrize("rank", ["0", "1"])

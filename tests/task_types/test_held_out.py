@@ -112,6 +112,17 @@ def test_a_dev_file_is_used_and_its_overlap_counted(here: Path) -> None:
     assert "3 of 4 dev examples have a text that is also in train, so the scores are too high" in task.reader.notes()
 
 
+def test_only_examples_that_are_used_can_overlap(here: Path) -> None:
+    """Of 40 rows of train the last 3 are in dev, of which 2 come last."""
+    train = write_csv(here / "train.csv", reviews(40))
+    dev = write_csv(here / "dev.csv", [reviews(40)[37], ("77", sentence(77), "positive"), *reviews(40)[38:]])
+    reader = guess(train, dev=dev).task.reader
+    shared = "of {} dev examples have a text that is also in train, so the scores are too high"
+    assert f"3 {shared.format(4)}" in reader.notes()
+    assert f"1 {shared.format(2)}" in reader.notes(None, 2)
+    assert not any("also in train" in note for note in reader.notes(37))
+
+
 def test_contradictions_are_counted(here: Path) -> None:
     rows = [*reviews(40), ("41", sentence(4), "negative"), ("42", sentence(4), "positive")]
     task = guess(write_csv(here / "r.csv", rows), dev=write_csv(here / "d.csv", reviews(3))).task

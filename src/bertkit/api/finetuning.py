@@ -41,6 +41,7 @@ def finetune(options: FinetuneOptions) -> FinetuneResult:
         settings = _list_settings(options, task, model)
         run = apply(_new_run(options, task), settings)
         refuse_without_effect(run, parse_settings(options.set))
+        _say_notes(run, bar)
         _say_measured(settings, bar)
         if options.then is not None:
             task = _choose_next(options, model, bar)  # before the first training, which may take long
@@ -62,9 +63,10 @@ def _choose_next(options: FinetuneOptions, model: ModelFolder, bar: Progress) ->
     )
     task = choose_task(then, bar)
     try:
-        apply(_new_run(options, task), _list_settings(options, task, model, without=_OF_FIRST))
+        run = apply(_new_run(options, task), _list_settings(options, task, model, without=_OF_FIRST))
     except BertkitError as error:
         raise usage_error(f"for the task of --then, {task.name}: {error}") from error
+    _say_notes(run, bar)
     return task
 
 
@@ -83,6 +85,7 @@ def tune(options: TuneOptions) -> SweepResult:
         axes = read_axes(options.grid, given=given, ranges=options.trials is not None)
         settings = _list_settings(options, task, model, varied=[axis.path for axis in axes])
         run = apply(_new_run(options, task), settings)
+        _say_notes(run, bar)
         _say_measured(settings, bar)
         sweep = Sweep(base=run, axes=fit_ranges(axes, run), trials=options.trials, sampler=options.sampler)
         return run_sweep(sweep, bar, origins=origins(run, settings))
@@ -121,6 +124,12 @@ def _list_settings(
     found = small_model_settings(model, run.task, len(task.examples("train")[: run.limit])).items()
     measured = [Setting(path, value, SMALL_MODELS) for path, value in found if path not in chosen]
     return [*fitting, *measured, *given]
+
+
+def _say_notes(run: FinetuneRun, bar: Progress) -> None:
+    """Show what is notable about the examples that the run uses."""
+    for note in run.task.reader.notes(run.limit, run.dev_limit):
+        bar.say(note)
 
 
 def _say_measured(settings: Sequence[Setting], bar: Progress) -> None:

@@ -49,7 +49,7 @@ def list_tasks() -> list[TaskEntry]:
 
 
 def choose_task(options: TaskTrainingOptions, bar: Progress) -> FileTask:
-    """The task of ``finetune`` or ``tune`` with its files; shows what was guessed, and what is notable about them."""
+    """The task of ``finetune`` or ``tune`` with its files; shows what was guessed."""
     if isinstance(options.task, FileTask):
         task = options.task
     elif _is_table(options.task):
@@ -64,8 +64,6 @@ def choose_task(options: TaskTrainingOptions, bar: Progress) -> FileTask:
         if not isinstance(task, Weightable):
             raise usage_error(f"{task.name} does not classify texts, so its classes cannot have weights.")
         task = task.weighted(options.class_weights, limit=options.limit)
-    for note in task.reader.notes():
-        bar.say(note)
     return task
 
 

@@ -26,6 +26,9 @@ def glue_table(options: GlueTableOptions, *, json: bool) -> None:
     show_table(("task", "score", "best seed", "mean", "sd", "run"), [*rows, *averages])
     if table.missing:
         show_lines([f"no average without {', '.join(table.missing)}"])
+    part = [f"{each.column} (the first {each.dev_limit:,})" for each in table.scores if each.dev_limit is not None]
+    if part:
+        show_lines([f"not of all dev examples, and so no scores of GLUE: {', '.join(part)}"])
 
 
 def glue_submit(options: GlueSubmitOptions, *, json: bool) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,14 +67,18 @@ def read_vectors(path: Path, words: Sequence[str]) -> WordVectors:
     return _fill(known, words, width, str(path))
 
 
+def require_trainer() -> ModuleType:
+    """gensim's models; a usage error if it is not installed."""
+    return require("gensim.models", extra="vectors", purpose="training word vectors")
+
+
 def train_vectors(corpus: Corpus, width: int, *, epochs: int = 5) -> WordVectors:
     """Vectors for the vocabulary of ``corpus``, trained on its sentences by gensim: skip-grams, 5 words on either side.
 
     Needs ``bertkit[vectors]``. gensim runs one thread, so that the same corpus gives the same vectors.
     """
     words = [str(number) for number in range(corpus.manifest.vocab_size)]
-    gensim = require("gensim.models", extra="vectors", purpose="training word vectors")
-    model = gensim.Word2Vec(
+    model = require_trainer().Word2Vec(
         _Sentences(corpus), vector_size=width, window=5, sg=1, min_count=1, workers=1, epochs=epochs, seed=_RANDOM_SEED
     )
     known = {word: model.wv[word] for word in words if word in model.wv}

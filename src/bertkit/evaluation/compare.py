@@ -23,7 +23,10 @@ _MAX_DISAGREEMENTS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreDifference:
-    """One score of both models; ``difference`` is second minus first, ``p`` two-sided from a paired bootstrap."""
+    """One score of both models; ``difference`` is second minus first, ``p`` two-sided from a paired bootstrap.
+
+    For the accuracy of classes ``p`` is at least that of McNemar's exact test, which few examples do not mislead.
+    """
 
     first: ScoreInterval
     second: ScoreInterval
@@ -126,7 +129,8 @@ def compare_predictions(
     """Compare two lists of predictions for the same labelled examples."""
     sides = [resample(task, examples, predictions) for predictions in (first, second)]
     count = min(len(side.resampled) for side in sides)
-    differing = _list_differing(task, examples, first, second)
+    differing, mcnemar = _list_differing(task, examples, first, second), _test_classes(task, examples, first, second)
+    least = {"accuracy": mcnemar.p} if mcnemar is not None else {}
     scores = {}
     for place, name in enumerate(sides[0].scores):
         one, other = (side.resampled[:count, place] for side in sides)
@@ -135,7 +139,7 @@ def compare_predictions(
             first=with_interval(name, values[0], one, len(examples)),
             second=with_interval(name, values[1], other, len(examples)),
             difference=_difference(values[1] - values[0], other - one),
-            p=max(p_value(other - one), _least_p(len(differing))),
+            p=max(p_value(other - one), _least_p(len(differing)), least.get(name, 0.0)),
         )
     return Comparison(
         first=names[0],
@@ -150,7 +154,7 @@ def compare_predictions(
             Disagreement(id=one.id, text=one.text, gold=one.gold, first=one.answer, second=other.answer)
             for one, other in differing[:_MAX_DISAGREEMENTS]
         ],
-        mcnemar=_test_classes(task, examples, first, second),
+        mcnemar=mcnemar,
     )
 
 

@@ -119,7 +119,7 @@ def evaluate_model(
     """
     predictions = predict_split(model, labelled, progress)
     task, split = labelled.task, labelled.split
-    evaluation = evaluate_predictions(task, split, labelled.examples, predictions, notes=_notes(labelled))
+    evaluation = evaluate_predictions(task, split, labelled.examples, predictions, notes=_notes(model, labelled))
     evaluation = replace(evaluation, task=labelled.source)
     evaluation = _judge(evaluation, model, labelled, predictions, baseline=baseline)
     if output is not None:
@@ -239,12 +239,19 @@ def _display_name(model: Pipeline) -> str:
     return " + ".join(str(folder.parent if folder.name == "model" else folder) for folder in model.folders)
 
 
-def _notes(labelled: LabelledSplit) -> list[str]:
-    """How many rows were left out, and the task's notes on its files, which may be missing on this machine."""
+def _notes(model: Pipeline, labelled: LabelledSplit) -> list[str]:
+    """How many rows were left out, and the task's notes on its files, which may be missing on this machine; and that
+    the fine-tuning evaluated the first examples alone."""
     task, split = labelled.task, labelled.split
     unlabelled = sum(example.label is None for example in task.reader.rows(split)) if split in task.files.splits else 0
     notes = describe_unlabelled(split, unlabelled)
+    run = read_finetuning_record(model.folder).get("run", {})
+    dev_limit = run.get("dev_limit")
+    if _is_training_dev(model, labelled) and dev_limit is not None and dev_limit < len(labelled.examples):
+        notes.append(
+            f"all {len(labelled.examples):,} examples; the fine-tuning evaluated the first {dev_limit:,} of them"
+        )
     try:
-        return list(dict.fromkeys([*notes, *task.reader.notes()]))
+        return list(dict.fromkeys([*notes, *task.reader.notes(run.get("limit"))]))
     except BertkitError as error:
         return [*notes, f"train and dev were not checked: {error}"]

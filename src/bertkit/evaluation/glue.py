@@ -24,7 +24,11 @@ from bertkit.tasks.glue import SUBMISSION, TABLE, GlueColumn, Submitted
 
 @dataclass(frozen=True, kw_only=True)
 class GlueScore:
-    """One column of the table: ``best`` is the score of the seed that is best on dev, ``mean`` is over all seeds."""
+    """One column of the table: ``best`` is the score of the seed that is best on dev, ``mean`` is over all seeds.
+
+    ``dev_limit`` is the number of dev examples of a run that evaluated the first of them alone, which is no score of
+    GLUE.
+    """
 
     column: str
     score: str
@@ -33,6 +37,7 @@ class GlueScore:
     sd: float | None
     seeds: int
     run: Path
+    dev_limit: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -142,6 +147,7 @@ def _score(column: GlueColumn, runs: Mapping[str, Path]) -> GlueScore | None:
         sd=summary.sd,
         seeds=summary.count,
         run=run,
+        dev_limit=read_run(run)["run"].get("dev_limit"),
     )
 
 

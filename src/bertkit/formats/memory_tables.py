@@ -49,6 +49,12 @@ def describe_table(path: Path) -> str:
     return f"a table in memory ({path.stem.rpartition('-')[2]})" if in_memory else str(path)
 
 
+def name_table(path: Path) -> str:
+    """The name of a task with the examples of a table: of its file, or of the hash of one in memory."""
+    in_memory = path.parent.name.startswith(TEMPORARY)
+    return f"table:{path.stem.rpartition('-')[2]}" if in_memory else f"files:{path.name}"
+
+
 def is_memory_table(value: object) -> bool:
     """Whether this is a pandas DataFrame, or a Dataset or DatasetDict of ``datasets``."""
     return _is_frame(value) or _is_dataset(value) or bool(_splits(value))

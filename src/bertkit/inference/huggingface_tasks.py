@@ -62,8 +62,15 @@ def infer_task(name: str, metadata: Mapping[str, Any], *, positions: int) -> Fil
         case ["ForSequenceClassification"] if metadata.get("several_labels"):
             return MultiLabelTask(name=name, labels=labels, max_length=positions)
         case ["ForSequenceClassification"] if len(labels) == 1:
-            return RegressionTask(name=name, metric="pearson", max_length=positions)
+            return RegressionTask(name=name, metric="pearson", also=("spearman",), max_length=positions)
         case ["ForSequenceClassification"]:
             pair = not _LABELS_OF_PAIRS.isdisjoint(map(str.casefold, labels))
-            return TextClassificationTask(name=name, metric="accuracy", labels=labels, max_length=positions, pair=pair)
+            return TextClassificationTask(
+                name=name,
+                metric="accuracy",
+                also=("macro_f1", "matthews"),  # as for a user's own table
+                labels=labels,
+                max_length=positions,
+                pair=pair,
+            )
     return None

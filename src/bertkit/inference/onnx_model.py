@@ -1,7 +1,8 @@
 """Models as ONNX files: BERT and RoBERTa with every head, in float32 or in 8-bit integers, and their outputs again.
 
-Inputs are ``input_ids``, ``attention_mask`` and ``token_type_ids`` (B, T), or (B, C, T) for C choices; the number of
-rows and their length are free. A head's outputs keep their names in bertkit; see ``output_names``.
+Inputs are ``input_ids``, ``attention_mask`` and, where there are segments, ``token_type_ids`` (B, T), or (B, C, T) for
+C choices; the number of rows and their length are free. A head's outputs keep their names in bertkit; see
+``output_names``.
 
 Letters: B rows or features, T tokens, C choices, R rows.
 """
@@ -24,6 +25,7 @@ from torch.nn import functional as F
 
 from bertkit.batch import Batch, Outputs
 from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
+from bertkit.contracts import Encoder
 from bertkit.encoder_types.transformer import Transformer
 from bertkit.errors import data_error, usage_error
 from bertkit.model import Model
@@ -32,7 +34,6 @@ from bertkit.nn.inference_stack import is_supported
 from bertkit.nn.text_pooling import pool_states
 from bertkit.optional import require
 
-INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 HIDDEN_STATES, SENTENCE = "last_hidden_state", "sentence_embedding"
 
 TOLERANCE = 1e-4
@@ -47,6 +48,12 @@ _TRACED, _OTHER = (3, 2, 7), (5, 3, 5)
 
 _REFUSED = {"crf_tags": "a CRF", "word_tags": "a tagger on the layers of a frozen encoder"}
 """Heads by label that are made of more than tensor operations."""
+
+
+def input_names(encoder: Encoder) -> tuple[str, ...]:
+    """The inputs of the file: those that the tokenizer in Hugging Face makes, which for RoBERTa are no segment ids."""
+    has_segments = getattr(encoder.config, "num_segments", 1) > 1
+    return ("input_ids", "attention_mask", "token_type_ids") if has_segments else ("input_ids", "attention_mask")
 
 
 def output_names(model: Model) -> dict[str, tuple[str, str]]:
@@ -66,7 +73,7 @@ def output_names(model: Model) -> dict[str, tuple[str, str]]:
 
 
 class _Traced(nn.Module):
-    """The model as a function of three tensors, with blocks that an exporter can follow."""
+    """The model as a function of two or three tensors, with blocks that an exporter can follow."""
 
     def __init__(self, model: Model, embedding: SentenceEmbedding) -> None:
         super().__init__()
@@ -79,14 +86,16 @@ class _Traced(nn.Module):
         self.has_choices = "choice" in model.objectives
 
     def forward(
-        self, input_ids: Int[Tensor, "*B T"], attention_mask: Int[Tensor, "*B T"], token_type_ids: Int[Tensor, "*B T"]
+        self,
+        input_ids: Int[Tensor, "*B T"],
+        attention_mask: Int[Tensor, "*B T"],
+        token_type_ids: Int[Tensor, "*B T"] | None = None,
     ) -> tuple[Tensor, ...]:
         shape = input_ids.shape
-        if self.has_choices:
-            input_ids, attention_mask, token_type_ids = (
-                each.flatten(0, 1) for each in (input_ids, attention_mask, token_type_ids)
-            )
-        batch = Batch(input_ids=input_ids, segment_ids=token_type_ids, attention_mask=attention_mask.bool(), labels={})
+        segments = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+        inputs = (input_ids, attention_mask, segments)
+        input_ids, attention_mask, segments = (each.flatten(0, 1) for each in inputs) if self.has_choices else inputs
+        batch = Batch(input_ids=input_ids, segment_ids=segments, attention_mask=attention_mask.bool(), labels={})
         states = self.encoder(batch)
         if not self.objectives:
             vectors = pool_states(states.hidden_states, batch.attention_mask, self.embedding.pool)
@@ -131,7 +140,7 @@ def write_onnx(model: Model, path: Path, embedding: SentenceEmbedding | None = N
             path,
             dynamo=True,
             opset_version=_OPSET,
-            input_names=list(INPUTS),
+            input_names=list(input_names(model.encoder)),
             output_names=list(output_names(model)) or [HIDDEN_STATES, SENTENCE],
             dynamic_shapes=(axes,) * len(inputs),
             external_data=False,
@@ -188,20 +197,21 @@ class OnnxModel(nn.Module):
             self._session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime has its own classes for each of many reasons
             raise data_error(f"{path} is not an ONNX file that onnxruntime reads: {error}.") from error
-        self._outputs = output_names(model)
+        self._inputs, self._outputs = input_names(model.encoder), output_names(model)
         expected = set(self._outputs) or {HIDDEN_STATES, SENTENCE}
         found = {each.name for each in self._session.get_outputs()}
-        if found != expected or {each.name for each in self._session.get_inputs()} != set(INPUTS):
+        if found != expected or {each.name for each in self._session.get_inputs()} != set(self._inputs):
             raise data_error(f"{path} is of another model: its outputs are {', '.join(sorted(found))}.")
         self._device_marker = nn.Parameter(torch.empty(0), requires_grad=False)
 
     def run(self, *inputs: Any) -> list[Any]:
-        """The outputs as arrays, for the arrays ``INPUTS``."""
-        return cast(list[Any], self._session.run(None, dict(zip(INPUTS, inputs, strict=True))))
+        """The outputs as arrays, for arrays in the order of ``input_names``."""
+        return cast(list[Any], self._session.run(None, dict(zip(self._inputs, inputs, strict=True))))
 
     def forward(self, batch: Batch) -> dict[str, Outputs]:
         """The outputs of every objective, by its name; for an encoder alone those of ``encoder``."""
-        inputs = [each.numpy() for each in (batch.input_ids, batch.attention_mask.long(), batch.segment_ids)]
+        tensors = (batch.input_ids, batch.attention_mask.long(), batch.segment_ids)
+        inputs = [each.numpy() for each in tensors[: len(self._inputs)]]
         if batch.rows_per_feature is not None:
             inputs = [_as_choices(each, batch.rows_per_feature.numpy()) for each in inputs]
         values = [torch.from_numpy(each) for each in self.run(*inputs)]
@@ -230,7 +240,7 @@ def _random_inputs(model: Model, has_choices: bool, shape: tuple[int, int, int])
     ids = torch.randint(model.encoder.token_embedding.num_embeddings, size, generator=generator)
     mask = torch.ones(size, dtype=torch.long)
     mask[1, ..., tokens - 3 :] = 0
-    return ids, mask, torch.zeros(size, dtype=torch.long)
+    return (ids, mask, torch.zeros(size, dtype=torch.long))[: len(input_names(model.encoder))]
 
 
 def _is_no_advice(record: logging.LogRecord) -> bool:

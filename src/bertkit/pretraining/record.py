@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from bertkit import config
-from bertkit.contracts import EncoderConfig
+from bertkit.contracts import EncoderConfig, PretrainingObjective
 from bertkit.encoder_types.architectures import find_architecture, name_architecture
 from bertkit.encoder_types.settings import context_of
 from bertkit.errors import data_error, usage_error
@@ -34,6 +34,8 @@ from bertkit.ranges import (
 from bertkit.training.averaging import AveragingConfig
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.schedule import ScheduleConfig, whole_steps
+
+_OF_LONG_ROWS = ("long_phase", "long_share", "long_batch_size", "long_lr", "long_warmup")
 
 _CONTEXTS = {
     "bidirectional": "an encoder in which every token attends to all others",
@@ -111,14 +113,10 @@ class PretrainRun:
         context = context_of(self.encoder)
         for name, objective in zip(self.task.objectives, self.task.objective_classes(), strict=True):
             if objective.context not in (None, context):
-                fitting = json.dumps(default_objectives(self.encoder))
                 raise usage_error(
                     f"task.objectives has {name}, which needs {_CONTEXTS[str(objective.context)]}; "
-                    f"this one is {_CONTEXTS[context]}: give --set 'task.objectives={fitting}'."
+                    f"this one is {_CONTEXTS[context]}: {self._advise_on_objective(objective)}."
                 )
-        for name in ("long_phase", "long_batch_size", "long_lr", "long_warmup"):
-            if getattr(self, name) not in (None, "continue") and self.long_seq_length is None:
-                raise usage_error(f"{name} needs long_seq_length: without it there are no long rows.")
         if self.long_seq_length is not None and self.long_seq_length <= self.seq_length:
             raise usage_error(
                 f"long_seq_length is {self.long_seq_length} and seq_length {self.seq_length}; it must be longer: set "
@@ -135,10 +133,18 @@ class PretrainRun:
         if self.is_timed and self.long_phase == "restart":
             raise usage_error("long_phase is restart; that needs --steps: a timed run has one schedule.")
 
+    def _advise_on_objective(self, objective: type[PretrainingObjective]) -> str:
+        """What to do about an objective that the encoder does not suit."""
+        if self.from_model is not None:
+            return f"leave it out of task.objectives, as the encoder is that of {self.from_model}"
+        advice = f"give --set 'task.objectives={json.dumps(default_objectives(self.encoder))}'"
+        can_change = objective.context == "causal" and hasattr(self.encoder, "causal")
+        return f"{advice}, or encoder.causal=true" if can_change else advice
+
     def needs(self) -> dict[str, str]:
         """The settings that these ones switch off, and what would switch them on."""
-        long_rows = {} if self.long_seq_length else {"long_share": "long_seq_length"}
-        return long_rows if self.head_share else long_rows | {"head_lr": "head_share"}
+        off = {} if self.long_seq_length else dict.fromkeys(_OF_LONG_ROWS, "long_seq_length")
+        return off if self.head_share else off | {"head_lr": "head_share"}
 
     @property
     def corpora(self) -> Sequence[tuple[Path, float]]:

@@ -71,11 +71,15 @@ class PretrainingTask(ObjectiveSettings):
             )
         if self.reads_streams != (self.targets is not None):
             raise usage_error(
-                f"task.objectives is {', '.join(self.objectives)} and task.targets is {self.targets}: targets, the "
-                "number of words to predict, goes with bilm, and only with it."
+                f"task.objectives is {', '.join(self.objectives)} and task.targets, the number of words to predict, is "
+                f"{self.targets}: bilm needs it, and no other objective has it."
             )
         if self.reads_streams and len(self.objectives) > 1:
             raise usage_error(f"{self._objectives_with_rows('streams')} cannot be combined with another objective.")
+
+    def needs(self) -> dict[str, str]:
+        """The settings that these ones switch off, and what would switch them on."""
+        return {} if self.samples_pairs else {"sampling.random_next": "an objective that reads pairs, such as nsp"}
 
     @property
     def samples_pairs(self) -> bool:

@@ -24,6 +24,9 @@ from bertkit.text.words import WordLevel
 _SOURCES = ("enwiki*", "books/*")
 """Files below ``corpora`` that take the place of English Wikipedia and the BooksCorpus."""
 
+VECTORS = "vectors"
+"""The name of the work that makes word vectors."""
+
 _MEGABYTES_FOR_SUBWORDS = 50
 """More text hardly changes a vocabulary of subwords."""
 
@@ -69,7 +72,7 @@ class Corpora:
     def vectors(self) -> Unit:
         """Word vectors: those of ``vectors_file``, or trained on the corpus."""
         return Unit(
-            name="vectors",
+            name=VECTORS,
             make=lambda progress: self._train_vectors(progress),
             is_done=self.file_of_vectors.exists,
             needs=[self.data("words")],

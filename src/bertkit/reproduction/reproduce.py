@@ -23,10 +23,11 @@ from pathlib import Path
 
 from bertkit import config
 from bertkit.config import Setting, apply
+from bertkit.data.word_vectors import require_trainer
 from bertkit.errors import SAME_COMMAND, count_of, did_you_mean, usage_error
 from bertkit.machine.interrupts import Interrupted
 from bertkit.report.progress import Progress
-from bertkit.reproduction.corpora import Corpora, find_corpus
+from bertkit.reproduction.corpora import VECTORS, Corpora, find_corpus
 from bertkit.reproduction.estimate import ReproductionEstimate
 from bertkit.reproduction.pages import write_tables
 from bertkit.reproduction.paper import find_tables
@@ -86,6 +87,8 @@ def reproduce(
     plan = ReproductionPlan(find_tables(table, chosen.snapshots), data, corpora)
     _claim_folder(corpora)
     units = plan.units()
+    if any(unit.name == VECTORS and not unit.is_done() for unit in order_units(units)):
+        require_trainer()  # now, and not after the networks
     # Under torchrun all processes pre-train together: with the networks first, none has to wait for a fine-tuning.
     networks = [unit for unit in order_units(units) if unit.shared]
     try:
@@ -130,7 +133,9 @@ def _claim_folder(corpora: Corpora) -> None:
     path = corpora.output / _RECORD
     if path.exists() and (other := differing_settings(read_record(path), record)):
         names = ", ".join(_OPTIONS.get(name, name.removeprefix("scale.")) for name in other)  # as --set spells them
-        raise usage_error(f"{corpora.output} was made with other settings ({names} differ). Choose another -o folder.")
+        raise usage_error(
+            f"{corpora.output} was made with other settings (not the same {names}). Choose another -o folder."
+        )
     with explain_output(corpora.output):
         tables = find_tables("all", corpora.scale.snapshots)
         own = [f"{each.name}{suffix}" for each in tables for suffix in (".md", ".json", ".svg")]
@@ -154,7 +159,7 @@ def _introduce(scale: Scale) -> str:
 {meaning.get(scale.name, "")}
 
 A cell shows our figure / the paper's, in per cent; ours is the mean ± standard deviation of {seeds}, each with the best
-epoch on dev: BERT and GPT take {scale.epochs} epochs, networks of words {epochs}. BERT-Base is {scale.base}
+epoch on dev: BERT and GPT take {count_of(scale.epochs, "epoch")}, networks of words {epochs}. BERT-Base is {scale.base}
 (layers/width/heads), BERT-Large {scale.large}; pre-training takes {scale.steps:,} steps of {scale.batch_size} rows.
 Tasks have {limit} training and {dev} dev examples.
 """

@@ -68,7 +68,13 @@ class Cost:
 
 
 _ENERGY = "pre-training energy"
-_COST_COLUMNS = ("parameters", "pre-training FLOP, ours / paper", "pre-training time", "fine-tuning time", _ENERGY)
+_COST_COLUMNS = (
+    "pre-trained parameters",
+    "pre-training FLOP, ours / paper",
+    "pre-training time",
+    "fine-tuning time",
+    _ENERGY,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

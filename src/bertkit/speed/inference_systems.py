@@ -17,7 +17,7 @@ import torch
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.inference.conversion import load_whole_model
 from bertkit.inference.encoder_pipeline import EncoderPipeline
-from bertkit.inference.onnx_model import HIDDEN_STATES, INPUTS, quantize_onnx, write_onnx
+from bertkit.inference.onnx_model import HIDDEN_STATES, quantize_onnx, write_onnx
 from bertkit.inference.pipeline import load
 from bertkit.inference.runtime import ResolvedPrecision
 from bertkit.machine.precision import Precision
@@ -126,9 +126,11 @@ def _load_onnx_runtime(folder: Path, file: Path, size: int) -> Embed:
     options.intra_op_num_threads = torch.get_num_threads()
     session = runtime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
 
+    names = [each.name for each in session.get_inputs()]
+
     def run(tokens: Any, mask: Any) -> Any:
-        inputs = dict(zip(INPUTS, (tokens, mask, np.zeros_like(tokens)), strict=True))
-        return session.run([HIDDEN_STATES], inputs)[0]
+        arrays = (tokens, mask, np.zeros_like(tokens))[: len(names)]
+        return session.run([HIDDEN_STATES], dict(zip(names, arrays, strict=True)))[0]
 
     return in_batches(run, load(folder), size)
 
@@ -141,10 +143,11 @@ def _load_openvino(folder: Path, file: Path, precision: Precision) -> Embed:
         "INFERENCE_NUM_THREADS": torch.get_num_threads(),
         "PERFORMANCE_HINT": "LATENCY",
     }
-    request = core.compile_model(core.read_model(file), "CPU", settings).create_infer_request()
+    network = core.read_model(file)
+    request = core.compile_model(network, "CPU", settings).create_infer_request()
 
     def run(tokens: Any, mask: Any) -> Any:
-        return request.infer([tokens, mask, np.zeros_like(tokens)])[0]
+        return request.infer([tokens, mask, np.zeros_like(tokens)][: len(network.inputs)])[0]
 
     return in_batches(run, load(folder), _BATCH)
 

@@ -82,7 +82,7 @@ class QuestionReader(Reader[SpanExample]):
         train, dev = self._hold_out(self.labelled("train"))
         return self.trainable(train), dev
 
-    def notes(self) -> list[str]:
+    def notes(self, limit: int | None = None, dev_limit: int | None = None) -> list[str]:
         """Faults of single questions, what is held out, and texts that train and dev share."""
         notes: list[str] = []
         found: dict[str, list[SpanExample]] = {}
@@ -91,12 +91,13 @@ class QuestionReader(Reader[SpanExample]):
                 faults = Faults()
                 found[split] = list(self._rows(split, faults))
                 notes += describe_faults(split, faults)
-        train = found.get("train", [])
+        train, dev = found.get("train", []), found.get("dev", [])
         if self.heldout:
-            held = self._hold_out([example for example in train if example.label is not None])[1]
+            total = len(train)
+            train, dev = self._hold_out([example for example in train if example.label is not None])
             chosen = ", chosen by the hash of the context"
-            notes.append(describe_held_out("questions", len(held), len(train), chosen, "questions about one"))
-        return notes + describe_overlap(train, found.get("dev", []))
+            notes.append(describe_held_out("questions", len(dev), total, chosen, "questions about one"))
+        return notes + describe_overlap(train[:limit], dev[:dev_limit])
 
     def _rows(self, split: str, faults: Faults) -> Iterator[SpanExample]:
         paths = self.files.paths(self.name, split)

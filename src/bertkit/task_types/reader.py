@@ -61,8 +61,12 @@ class Reader(ABC, Generic[E]):
         """(train, dev): the labelled examples of train without those that are held out, and those."""
 
     @abstractmethod
-    def notes(self) -> list[str]:
-        """What a user should know about train and dev before trusting a score, one sentence each."""
+    def notes(self, limit: int | None = None, dev_limit: int | None = None) -> list[str]:
+        """What a user should know about train and dev before trusting a score, one sentence each.
+
+        Texts that occur more than once are counted among the first ``limit`` examples of train and ``dev_limit`` of
+        dev, which are those that are used.
+        """
 
     def examples(self, split: str) -> list[E]:
         """The examples of a split in the order of the files; in train and dev, only those with a gold answer."""
@@ -120,15 +124,13 @@ class RowReader(Reader[L], Generic[L]):
         """(train, dev): the share of every class that is held out is chosen by the hash of the texts."""
         return hold_out_rows(self.labelled("train"), self.heldout)
 
-    def notes(self) -> list[str]:
+    def notes(self, limit: int | None = None, dev_limit: int | None = None) -> list[str]:
         """Rows that are left out, repeated ids, texts that train and dev share, and what is held out."""
         notes: list[str] = []
         train = self._labelled_with_notes("train", notes)
         dev = self._labelled_with_notes("dev", notes) if "dev" in self.files.splits else []
-        held: list[L] = []
         if self.heldout:
-            kept, held = hold_out_rows(train, self.heldout)
             has_classes = any(isinstance(example.label, str | tuple) for example in train)
-            share = ", class by class" if has_classes else ""
-            notes.append(describe_held_rows(kept, held, share=share))
-        return [*notes, *describe_overlap(train, dev), *describe_missing_classes(train, held or dev)]
+            train, dev = hold_out_rows(train, self.heldout)
+            notes.append(describe_held_rows(train, dev, share=", class by class" if has_classes else ""))
+        return [*notes, *describe_overlap(train[:limit], dev[:dev_limit]), *describe_missing_classes(train, dev)]

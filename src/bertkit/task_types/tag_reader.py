@@ -98,17 +98,19 @@ class TagReader(Reader[TagExample]):
         """(train, dev): the sentences that are held out are chosen by the hash of their text."""
         return self._hold_out(self.labelled("train"))
 
-    def notes(self) -> list[str]:
+    def notes(self, limit: int | None = None, dev_limit: int | None = None) -> list[str]:
         """Sentences without tags, ill-formed tags, words that give no token, what is held out, and texts that train and
         dev share."""
         notes: list[str] = []
         splits = [split for split in ("train", "dev") if split in self.files.splits]
         found = {split: self._labelled_with_notes(split, notes) for split in splits}
+        train, dev = found.get("train", []), found.get("dev", [])
         if self.heldout:
-            held = len(self._hold_out(found["train"])[1])
+            total = len(train)
+            train, dev = self._hold_out(train)
             chosen = ", chosen by the hash of the text"
-            notes.append(describe_held_out("sentences", held, len(found["train"]), chosen, "equal sentences"))
-        return notes + describe_overlap(found.get("train", []), found.get("dev", []))
+            notes.append(describe_held_out("sentences", len(dev), total, chosen, "equal sentences"))
+        return notes + describe_overlap(train[:limit], dev[:dev_limit])
 
     def _hold_out(self, examples: Sequence[TagExample]) -> tuple[list[TagExample], list[TagExample]]:
         return hold_out(examples, self.heldout, by_class=False)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bertkit.errors import usage_error
 from bertkit.formats.encodings import UTF_8
+from bertkit.formats.memory_tables import name_table
 from bertkit.formats.splits import find_splits
 from bertkit.options.finetuning import LabelKind
 from bertkit.task_files.conll_files import is_conll
@@ -43,7 +44,7 @@ def guess(
     """
     named = [Path(train)] if isinstance(train, str | Path) else [Path(path) for path in train]
     files = UserFiles(
-        name=f"files:{named[0].resolve().name}",
+        name=name_table(named[0].resolve()),
         paths=_splits(named, dev, test),
         encoding=encoding,
         max_length=max_length,
