@@ -283,3 +283,20 @@ def test_a_setting_that_others_switch_off_is_refused() -> None:
     with pytest.raises(BertkitError, match=r"^--set: optimizer\.warmup has no effect without optimizer\.clip"):
         config.refuse_without_effect(job, settings)
     config.refuse_without_effect(config.apply(job, [config.Setting("optimizer.clip", 1.0, "--set")]), settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusing:
+    steps: int = 1
+    model: str = "a"
+
+    def __post_init__(self) -> None:
+        if self.steps > 1:
+            raise BertkitError("task.steps is 2, and runs/model has 1 (--model): leave out task.steps.")
+
+
+@pytest.mark.parametrize("order", [("steps", "model"), ("model", "steps")])
+def test_an_error_is_the_fault_of_the_setting_whose_path_it_has(order: tuple[str, str]) -> None:
+    values: dict[str, object] = {"steps": 2, "model": "b"}
+    with pytest.raises(BertkitError, match=r"^the steps: task\.steps is 2"):
+        config.apply(Refusing(), [config.Setting(name, values[name], f"the {name}") for name in order])

@@ -32,6 +32,9 @@ Record = TypeVar("Record")
 _JSON_KEY_OR_BRACE = re.compile(r'"(?P<name>(?:[^"\\]|\\.)*)"(?P<is_key>\s*:)?|[{}]')
 """A text, which may be a key and may have braces in it, or a brace."""
 
+_WORD = re.compile(r"(?<![\w./-])[\w.]+(?![\w/-])")
+"""A word in a message, such as the path of a setting, that is no part of the path of a file or of an option."""
+
 _EXPECTED: Mapping[object, str] = {
     bool: "true or false",
     int: "a whole number",
@@ -193,7 +196,7 @@ def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: object) ->
     try:
         return dataclasses.replace(record, **changes)
     except BertkitError as error:
-        words = {word.strip(".").rpartition(".")[2] for word in re.findall(r"[\w.]+", str(error))}
+        words = {word.rstrip(".").rpartition(".")[2] for word in _WORD.findall(str(error))}
         named = [setting for _, setting in parts if setting.path.rpartition(".")[2] in words]
         raise usage_error(f"{_where([parts[-1][1], *named][-1])}{error}") from error
 
