@@ -106,10 +106,10 @@ def test_more_examples_than_those_of_the_training_are_noted(model: Path, table: 
     dev = tmp_path / "dev.csv"
     dev.write_text(table.read_text())
     bertkit.finetune(table, dev=dev, model=model, output=tmp_path / "run", no_baseline=True, **options)
-    notes = bertkit.evaluate(tmp_path / "run", progress="quiet").notes
+    found = bertkit.evaluate(tmp_path / "run", progress="quiet")
     total = len(table.read_text().splitlines()) - 1
-    assert f"all {total} examples; the fine-tuning evaluated the first 3 of them" in notes
-    assert f"20 of {total} dev examples have a text that is also in train, so the scores are too high" in notes
+    assert f"the scores of the fine-tuning are those of the first 3 of these {total} examples" in found.warnings
+    assert f"20 of {total} dev examples have a text that is also in train, so the scores are too high" in found.notes
 
 
 def test_a_report_can_be_written_elsewhere(run: Path, tmp_path: Path) -> None:

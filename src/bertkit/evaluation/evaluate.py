@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.contracts import Example
-from bertkit.errors import BertkitError, data_error, usage_error
+from bertkit.errors import BertkitError, count_of, data_error, usage_error
 from bertkit.evaluation.baselines import FoundBaselines, find_baselines, has_dev_of_training
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.evaluation.page import render_page
@@ -188,6 +188,7 @@ def _judge(
                 is_training_dev=_is_training_dev(model, labelled),
             ),
             *caution_beside_interval(len(examples), labelled.split),
+            *_caution_about_dev_limit(model, labelled),
             *(seen or found.shared),
         ],
     )
@@ -196,6 +197,14 @@ def _judge(
 def _is_training_dev(model: Pipeline, labelled: LabelledSplit) -> bool:
     """Whether the examples are those of dev that the training of the model was evaluated on."""
     return labelled.file is None and labelled.split == "dev" and labelled.task.name == model.task.name
+
+
+def _caution_about_dev_limit(model: Pipeline, labelled: LabelledSplit) -> list[str]:
+    """A sentence if the training evaluated a part of these examples, which its scores are of."""
+    limit, total = read_finetuning_record(model.folder).get("run", {}).get("dev_limit"), len(labelled.examples)
+    if limit is None or limit >= total or not _is_training_dev(model, labelled):
+        return []
+    return [f"the scores of the fine-tuning are those of the first {limit:,} of these {count_of(total, 'example')}"]
 
 
 def caution_about_training_data(model: Pipeline, labelled: LabelledSplit) -> list[str]:
@@ -240,18 +249,12 @@ def _display_name(model: Pipeline) -> str:
 
 
 def _notes(model: Pipeline, labelled: LabelledSplit) -> list[str]:
-    """How many rows were left out, and the task's notes on its files, which may be missing on this machine; and that
-    the fine-tuning evaluated the first examples alone."""
+    """How many rows were left out, and the task's notes on its files, which may be missing on this machine."""
     task, split = labelled.task, labelled.split
     unlabelled = sum(example.label is None for example in task.reader.rows(split)) if split in task.files.splits else 0
     notes = describe_unlabelled(split, unlabelled)
-    run = read_finetuning_record(model.folder).get("run", {})
-    dev_limit = run.get("dev_limit")
-    if _is_training_dev(model, labelled) and dev_limit is not None and dev_limit < len(labelled.examples):
-        notes.append(
-            f"all {len(labelled.examples):,} examples; the fine-tuning evaluated the first {dev_limit:,} of them"
-        )
+    limit = read_finetuning_record(model.folder).get("run", {}).get("limit")
     try:
-        return list(dict.fromkeys([*notes, *task.reader.notes(run.get("limit"))]))
+        return list(dict.fromkeys([*notes, *task.reader.notes(limit)]))
     except BertkitError as error:
         return [*notes, f"train and dev were not checked: {error}"]
