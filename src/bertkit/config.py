@@ -150,15 +150,10 @@ def apply(record: Record, settings: Sequence[Setting]) -> Record:
 def refuse_without_effect(record: object, settings: Iterable[Setting]) -> None:
     """Raise a usage error for a setting that the others in ``record`` switch off, as ``needs`` of its record says."""
     for setting in settings:
-        owner, rest = record, setting.path
-        while True:
+        for owner, rest in _owners(record, setting.path):
             needs: Mapping[str, str] = owner.needs() if hasattr(owner, "needs") else {}
             if needed := needs.get(rest):
                 raise usage_error(f"{setting.origin}: {setting.path} has no effect without {needed}.")
-            name, dot, rest = rest.partition(".")
-            if not dot or not hasattr(owner, name):  # the last part, or the name of an entry of a table
-                break
-            owner = getattr(owner, name)
 
 
 def origins(record: object, settings: Iterable[Setting]) -> dict[str, str]:
@@ -168,6 +163,14 @@ def origins(record: object, settings: Iterable[Setting]) -> dict[str, str]:
         below = [path for path in found if path.startswith(f"{setting.path}.")]
         found |= dict.fromkeys(below or [setting.path], setting.origin)
     return found
+
+
+def _owners(record: Any, path: str) -> Iterator[tuple[Any, str]]:
+    """Every record on the way to the field at ``path``, with the path from there."""
+    yield record, path
+    name, _, rest = path.partition(".")
+    if rest and hasattr(record, name):  # and not the name of an entry of a table
+        yield from _owners(getattr(record, name), rest)
 
 
 def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: object) -> Any:

@@ -215,8 +215,6 @@ def test_every_architecture_continues(
         ("optimizer.muon_lr=0.9", "optimizer.kind=muon"),
         ("optimizer.initial_accumulator=2", "optimizer.kind=adagrad"),
         ("long_share=0.5", "long_seq_length"),
-        ("long_lr=0.01", "long_seq_length"),
-        ("long_phase=restart", "long_seq_length"),
         ("task.sampling.random_next=0.3", "an objective that reads pairs, such as nsp"),
         ("head_lr=0.9", "head_share"),
         ("averaging.share=0.9", "averaging.kind=tail"),

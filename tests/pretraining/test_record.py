@@ -16,6 +16,8 @@ from bertkit.pretraining.task import PretrainingTask
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"long_seq_length": None, "long_lr": 1e-3}, "long_lr needs long_seq_length"),
+        ({"long_seq_length": None, "long_phase": "restart"}, "long_phase needs long_seq_length"),
         ({"long_seq_length": 8}, "long_seq_length is 8 and seq_length 13; it must be longer"),
         ({"long_warmup": 0.1}, "long_warmup needs long_phase=restart"),
         ({"long_batch_size": 0}, "long_batch_size is 0; it must be from 1 to"),

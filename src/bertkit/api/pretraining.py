@@ -80,11 +80,14 @@ def _build_run(options: PretrainOptions, data: Path, output: Path) -> tuple[Pret
     if named := [folders[each.path] for each in typed if each.path in folders]:
         raise usage_error(f"--set {named[0].path}: the {named[0].path} is given by {named[0].origin}.")
     given = [*_read_config(options.config), *folders.values(), *typed]
-    vocab_size, objectives = read_manifest(data).vocab_size, _chosen_objectives(given)
+    vocab_size, choice = read_manifest(data).vocab_size, _find_choice(given)
+    objectives = choice.task.objectives
     if options.from_ is None:
         encoder, defaults = _new_encoder(options, data, vocab_size)
     else:
         encoder, defaults = _encoder_of_model(options, Path(options.from_), vocab_size, chosen=bool(objectives))
+    if choice.long_seq_length is None:  # what a profile sets for long rows goes with them
+        defaults = [each for each in defaults if not each.path.startswith("long_")]
     settings = [*defaults, *objective_settings(objectives, encoder, vocab_size=vocab_size), *given]
     task = default_pretraining_task(encoder, vocab_size=vocab_size)
     run = apply(PretrainRun(data=data, output=output, encoder=encoder, task=task), settings)
@@ -102,12 +105,15 @@ class _TaskChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class _Choice:
+    """The choices of the user on which defaults depend; a length of 0 is none."""
+
     task: _TaskChoice = field(default_factory=_TaskChoice)
+    long_seq_length: int | None = 0
 
 
-def _chosen_objectives(given: Sequence[Setting]) -> tuple[str, ...]:
-    """The objectives that the user names; none if there are no such settings."""
-    return apply(_Choice(), [each for each in given if each.path == "task.objectives"]).task.objectives
+def _find_choice(given: Sequence[Setting]) -> _Choice:
+    """The objectives that the user names, none if there are no such settings, and the length of long rows."""
+    return apply(_Choice(), [each for each in given if each.path in ("task.objectives", "long_seq_length")])
 
 
 def _padding_setting(data: Path, encoder: EncoderConfig) -> list[Setting]:

@@ -201,8 +201,11 @@ def _is_training_dev(model: Pipeline, labelled: LabelledSplit) -> bool:
 
 def _caution_about_dev_limit(model: Pipeline, labelled: LabelledSplit) -> list[str]:
     """A sentence if the training evaluated a part of these examples, which its scores are of."""
-    limit, total = read_finetuning_record(model.folder).get("run", {}).get("dev_limit"), len(labelled.examples)
-    if limit is None or limit >= total or not _is_training_dev(model, labelled):
+    record, total = read_finetuning_record(model.folder), len(labelled.examples)
+    if not record or not _is_training_dev(model, labelled) or not has_dev_of_training(labelled.task, record):
+        return []
+    limit = record["run"].get("dev_limit")
+    if limit is None or limit >= total:
         return []
     return [f"the scores of the fine-tuning are those of the first {limit:,} of these {count_of(total, 'example')}"]
 

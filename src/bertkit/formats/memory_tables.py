@@ -45,14 +45,19 @@ def errors_about(path: Path, name: str) -> Iterator[None]:
 
 def describe_table(path: Path) -> str:
     """The table at ``path`` for a report: its path, or the hash of one in memory, whose file is deleted by then."""
-    in_memory = path.parent.name.startswith(TEMPORARY)
-    return f"a table in memory ({path.stem.rpartition('-')[2]})" if in_memory else str(path)
+    digest = _digest_in_name(path)
+    return f"a table in memory ({digest})" if digest else str(path)
 
 
 def name_table(path: Path) -> str:
     """The name of a task with the examples of a table: of its file, or of the hash of one in memory."""
-    in_memory = path.parent.name.startswith(TEMPORARY)
-    return f"table:{path.stem.rpartition('-')[2]}" if in_memory else f"files:{path.name}"
+    digest = _digest_in_name(path)
+    return f"table:{digest}" if digest else f"files:{path.name}"
+
+
+def _digest_in_name(path: Path) -> str:
+    """The hash of a table in memory, from the name of its file; empty for a file of the user."""
+    return path.stem.rpartition("-")[2] if path.parent.name.startswith(TEMPORARY) else ""
 
 
 def is_memory_table(value: object) -> bool:

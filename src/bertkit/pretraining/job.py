@@ -216,8 +216,7 @@ def starts_from_counts(run: PretrainRun, corpus: Mixture) -> bool:
 
 def check_division(run: PretrainRun, processes: int) -> None:
     """Check that the batches and the optimizer can be divided among the processes."""
-    long_rows = (run.long_batch_size or 0) if run.long_seq_length else 0
-    for name, rows in {"batch_size": run.batch_size, "long_batch_size": long_rows}.items():
+    for name, rows in {"batch_size": run.batch_size, "long_batch_size": run.long_batch_size or 0}.items():
         if rows % processes:
             raise usage_error(f"{name} is {rows}; {processes} processes need a multiple of their number.")
         together = min(run.micro_batch_size or rows, rows // processes)

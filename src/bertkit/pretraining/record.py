@@ -35,8 +35,6 @@ from bertkit.training.averaging import AveragingConfig
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.schedule import ScheduleConfig, whole_steps
 
-_OF_LONG_ROWS = ("long_phase", "long_share", "long_batch_size", "long_lr", "long_warmup")
-
 _CONTEXTS = {
     "bidirectional": "an encoder in which every token attends to all others",
     "causal": "a causal encoder",
@@ -117,6 +115,9 @@ class PretrainRun:
                     f"task.objectives has {name}, which needs {_CONTEXTS[str(objective.context)]}; "
                     f"this one is {_CONTEXTS[context]}: {self._advise_on_objective(objective)}."
                 )
+        for name in ("long_phase", "long_batch_size", "long_lr", "long_warmup"):
+            if getattr(self, name) not in (None, "continue") and self.long_seq_length is None:
+                raise usage_error(f"{name} needs long_seq_length: without it there are no long rows.")
         if self.long_seq_length is not None and self.long_seq_length <= self.seq_length:
             raise usage_error(
                 f"long_seq_length is {self.long_seq_length} and seq_length {self.seq_length}; it must be longer: set "
@@ -143,8 +144,8 @@ class PretrainRun:
 
     def needs(self) -> dict[str, str]:
         """The settings that these ones switch off, and what would switch them on."""
-        off = {} if self.long_seq_length else dict.fromkeys(_OF_LONG_ROWS, "long_seq_length")
-        return off if self.head_share else off | {"head_lr": "head_share"}
+        long_rows = {} if self.long_seq_length else {"long_share": "long_seq_length"}
+        return long_rows if self.head_share else long_rows | {"head_lr": "head_share"}
 
     @property
     def corpora(self) -> Sequence[tuple[Path, float]]:

@@ -97,7 +97,7 @@ class QuestionReader(Reader[SpanExample]):
             train, dev = self._hold_out([example for example in train if example.label is not None])
             chosen = ", chosen by the hash of the context"
             notes.append(describe_held_out("questions", len(dev), total, chosen, "questions about one"))
-        return notes + describe_overlap(train[:limit], dev[:dev_limit])
+        return notes + describe_overlap(self.trainable(train)[:limit], dev[:dev_limit])
 
     def _rows(self, split: str, faults: Faults) -> Iterator[SpanExample]:
         paths = self.files.paths(self.name, split)
