@@ -1,4 +1,4 @@
-"""Undefined scores: a word for people, null for machines, never the best."""
+"""Which score is better, and undefined ones: a word for people, null for machines, never the best."""
 
 from __future__ import annotations
 
@@ -12,7 +12,19 @@ import pytest
 from bertkit import config
 from bertkit.errors import BertkitError
 from bertkit.escaping import to_json
-from bertkit.scores import UNDEFINED, Score, format_score, format_scores, is_defined, rank_score, summarize_scores
+from bertkit.scores import (
+    UNDEFINED,
+    Score,
+    are_shares,
+    format_score,
+    format_scores,
+    gain_of,
+    is_defined,
+    is_perfect,
+    kind_of,
+    rank_score,
+    summarize_scores,
+)
 from bertkit.storage.atomic import write_json
 from bertkit.storage.checksums import encode_checked, read_record
 
@@ -20,12 +32,27 @@ from bertkit.storage.checksums import encode_checked, read_record
 def test_an_undefined_score_is_a_word_and_never_the_best() -> None:
     assert [format_score(0.5), format_score(-0.12345), format_score(UNDEFINED)] == ["0.5000", "-0.1235", "undefined"]
     assert format_scores({"pearson": 0.5, "spearman": UNDEFINED}) == "pearson 0.5000, spearman undefined"
-    assert max([-0.9, UNDEFINED, 0.1, UNDEFINED], key=rank_score) == 0.1
+    assert max([-0.9, UNDEFINED, 0.1, UNDEFINED], key=lambda score: rank_score("pearson", score)) == 0.1
     assert is_defined(0.0) and not is_defined(UNDEFINED)
 
 
+def test_of_an_error_less_is_better() -> None:
+    errors = [2.5, UNDEFINED, 0.5, 9.0]
+    assert max(errors, key=lambda score: rank_score("mean_absolute_error", score)) == 0.5
+    assert gain_of("mean_absolute_error", 0.5, 2.5) == 2.0 and gain_of("accuracy", 0.5, 0.75) == -0.25
+    assert summarize_scores("mean_absolute_error", [2.5, 0.5]).best == 0.5
+    assert is_perfect("mean_absolute_error", 0.0) and not is_perfect("mean_absolute_error", 1.0)
+    assert is_perfect("accuracy", 1.0) and not is_perfect("accuracy", 0.0)
+    assert not are_shares("mean_absolute_error", 0.5) and are_shares("accuracy", 0.5)
+
+
+def test_a_score_of_a_task_of_ones_own_is_a_share_unless_it_is_out_of_bounds() -> None:
+    assert kind_of("top_5_accuracy").title == "top 5 accuracy"
+    assert are_shares("top_5_accuracy", 0.5) and not are_shares("top_5_accuracy", 5.0)
+
+
 def test_standard_deviation_is_that_of_a_sample() -> None:
-    summary = summarize_scores([0.7, 0.8, 0.9])
+    summary = summarize_scores("accuracy", [0.7, 0.8, 0.9])
     assert summary.mean == pytest.approx(0.8)
     assert summary.sd == pytest.approx(0.1)
     assert (summary.best, summary.count) == (0.9, 3)
@@ -33,8 +60,8 @@ def test_standard_deviation_is_that_of_a_sample() -> None:
 
 
 def test_one_score_has_no_deviation() -> None:
-    assert summarize_scores([0.5]).sd is None
-    assert str(summarize_scores([0.5])) == "0.5000"
+    assert summarize_scores("accuracy", [0.5]).sd is None
+    assert str(summarize_scores("accuracy", [0.5])) == "0.5000"
 
 
 @dataclass(frozen=True, kw_only=True)

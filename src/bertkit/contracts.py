@@ -363,7 +363,7 @@ P = TypeVar("P", default=Any)
 class Task(ABC, Generic[E, P]):
     """A task of the user: how its examples are read, encoded, decoded and scored. Tasks are *values* of this type.
 
-    ``metric`` is the score that picks the best epoch; higher is better. ``labels`` are the class names, empty where
+    ``metric`` is the score that picks the best epoch. ``labels`` are the class names, empty where
     the answer is not a class.
     """
 

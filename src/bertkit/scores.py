@@ -1,6 +1,7 @@
-"""Scores that may be undefined, as a correlation with a constant is: NaN in Python, null in JSON, a word in tables.
+"""How scores are read: which of two is better, whether it is shown in per cent, and what it is called in pictures.
 
-A record states the type ``Score`` for such a field, so that ``config.from_json`` reads null as NaN there.
+A score may be undefined, as a correlation with a constant is: NaN in Python, null in JSON, a word in tables. A record
+states the type ``Score`` for such a field, so that ``config.from_json`` reads null as NaN there.
 """
 
 from __future__ import annotations
@@ -9,21 +10,50 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 UNDEFINED = math.nan
 UNDEFINED_IS_NULL = "null is undefined"
 
-CORRELATIONS = ("matthews", "pearson", "spearman")
-"""Scores from -1 to 1, which are no shares and are not shown in per cent."""
-
 Score = Annotated[float, UNDEFINED_IS_NULL]
 
 
+@dataclass(frozen=True, slots=True)
+class ScoreKind:
+    """What the values of a score mean. ``title`` is its name in pictures.
+
+    A share is from 0 to 1 and is shown in per cent. A correlation is from -1 to 1. An error is 0 or more, in the unit
+    of the answers, and less is better.
+    """
+
+    title: str
+    scale: Literal["share", "correlation", "error"] = "share"
+
+
+SCORE_KINDS = {
+    "f1": ScoreKind("F1"),
+    "macro_f1": ScoreKind("macro F1"),
+    "micro_f1": ScoreKind("micro F1"),
+    "exact": ScoreKind("exact match"),
+    "roc_auc": ScoreKind("area under the ROC curve"),
+    "matthews": ScoreKind("Matthews correlation", "correlation"),
+    "pearson": ScoreKind("Pearson correlation", "correlation"),
+    "spearman": ScoreKind("Spearman correlation", "correlation"),
+    "mean_absolute_error": ScoreKind("mean absolute error", "error"),
+}
+"""Scores by name. One that is missing here is a share with the words of its name as its title: a module with a task of
+one's own that is scored by an error adds that error."""
+
+
+def kind_of(name: str) -> ScoreKind:
+    """What the values of the score ``name`` mean."""
+    return SCORE_KINDS.get(name) or ScoreKind(name.replace("_", " "))
+
+
 def are_shares(name: str, *values: float) -> bool:
-    """Whether values of a score are shown in per cent: they are no correlations, and none is outside of 0 to 1, as the
-    values of a task of one's own may be."""
-    return name not in CORRELATIONS and all(0 <= value <= 1 for value in values)
+    """Whether values of a score are shown in per cent: none is outside of 0 to 1, as the values of a task of one's own
+    may be."""
+    return kind_of(name).scale == "share" and all(0 <= value <= 1 for value in values)
 
 
 def is_defined(score: float) -> bool:
@@ -31,9 +61,22 @@ def is_defined(score: float) -> bool:
     return not math.isnan(score)
 
 
-def rank_score(score: float) -> float:
-    """The key of a score where the best is looked for: an undefined one is worse than every other."""
-    return score if is_defined(score) else -math.inf
+def rank_score(name: str, score: float) -> float:
+    """The key of a value of the score ``name`` where the best is looked for: higher is better, and an undefined one is
+    worse than every other."""
+    if not is_defined(score):
+        return -math.inf
+    return -score if kind_of(name).scale == "error" else score
+
+
+def gain_of(name: str, score: float, other: float) -> float:
+    """By how much ``score`` is better than ``other``; negative if it is worse, NaN if one is undefined."""
+    return other - score if kind_of(name).scale == "error" else score - other
+
+
+def is_perfect(name: str, score: float) -> bool:
+    """Whether there is nothing left to gain."""
+    return score == (0 if kind_of(name).scale == "error" else 1)
 
 
 def name_on_split(name: str, split: str) -> str:
@@ -70,9 +113,9 @@ class Summary:
         return f"{self.mean:.4f} ± {self.sd:.4f} (best {self.best:.4f} of {self.count})"
 
 
-def summarize_scores(scores: Sequence[float]) -> Summary:
-    """Mean, standard deviation and best of at least one score; higher is better."""
+def summarize_scores(name: str, scores: Sequence[float]) -> Summary:
+    """Mean, standard deviation and best of at least one value of the score ``name``."""
     assert scores, "nothing to summarize"
-    mean, best = statistics.fmean(scores), max(scores, key=rank_score)
+    mean, best = statistics.fmean(scores), max(scores, key=lambda score: rank_score(name, score))
     sd = statistics.stdev(scores) if len(scores) > 1 and is_defined(mean) else None
     return Summary(mean=mean, sd=sd, best=best, count=len(scores))

@@ -90,6 +90,18 @@ def test_a_difference_from_an_undefined_score_is_undefined() -> None:
     assert to_json(found)["scores"]["pearson"]["p"] is None
 
 
+def test_of_an_error_the_smaller_is_better() -> None:
+    task = replace(MARKS, metric="mean_absolute_error")
+    examples = [TextExample(str(place), "text", None, float(place)) for place in range(37)]
+    near, far = ([Prediction(place + error) for place in range(37)] for error in (0.25, 0.75))
+    expected = "is better than {}, by more than chance: mean_absolute_error -0.5000 (-0.5000 to -0.5000, p = 0.0"
+    found = compare_predictions(task, "dev", examples, near, far, NAMES)
+    assert found.sentence().startswith(f"runs/a {expected.format('runs/b')}")
+    assert found.scores["mean_absolute_error"].difference.value == 0.5
+    swapped = compare_predictions(task, "dev", examples, far, near, NAMES)
+    assert swapped.sentence().startswith(f"runs/b {expected.format('runs/a')}")
+
+
 def test_paired_resamples_narrow_the_interval_of_a_difference() -> None:
     """Two models that mostly agree differ by less chance than their own scores have."""
     draw = random.Random(13)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -94,6 +95,21 @@ def test_charts_and_tables_are_accessible() -> None:
     assert page.tags.count("svg") == len([value for name, value in page.attributes if name == "aria-label" and value])
     assert page.tags.count("table") == page.tags.count("caption")
     assert {value for name, value in page.attributes if name == "scope"} == {"col", "row"}
+
+
+def test_an_error_in_the_unit_of_the_answers_has_a_scale_of_its_own() -> None:
+    """On the scale of an error in the thousands a correlation would be a dot at its left end."""
+    task = RegressionTask(name="prices", metric="pearson", also=("mean_absolute_error",))
+    examples = [TextExample(str(place), "a b", None, 1e4 * place) for place in range(7)]
+    answers = [Prediction(9e3 * place) for place in range(7)]
+    page = read(evaluate_predictions(task, "dev", examples, answers))
+    assert page.tags.count("svg") == 3  # and that of the lengths
+    dots = [float(value) for name, value in page.attributes if name == "cx"]
+    assert max(dots) - min(dots) > 20  # the correlation at the right end, the error within its interval
+    perfect = evaluate_predictions(
+        replace(task, metric="mean_absolute_error"), "dev", examples, [Prediction(1e4 * place) for place in range(7)]
+    )
+    assert "0.0000 (0.0000 to 0.0000)" in read(perfect).text
 
 
 def test_more_than_40_classes_are_shown_as_a_list_of_confusions() -> None:

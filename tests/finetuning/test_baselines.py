@@ -11,7 +11,7 @@ import pytest
 import bertkit
 from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines, format_metric, verdict
 from bertkit.scores import UNDEFINED
-from bertkit.task_types import TextClassificationTask, TextExample
+from bertkit.task_types import RegressionTask, TextClassificationTask, TextExample
 
 MAJORITY = Baseline(name="most frequent answer", scores={"accuracy": 0.5}, seconds=0.0, interval=(0.46, 0.54))
 WORDS = Baseline(name="bag of words", scores={"accuracy": 0.75}, seconds=1.0, interval=(0.72, 0.78))
@@ -80,7 +80,7 @@ def test_of_two_equally_good_systems_few_are_called_better_or_worse() -> None:
     """Their hits are independent here, so that their difference varies most."""
     rng = np.random.default_rng(0)
     half, judged = 1.96 * math.sqrt(0.75 * 0.25 / 800), 0
-    for one, other in rng.binomial(800, 0.75, size=(2000, 2)) / 800:
+    for one, other in (rng.binomial(800, 0.75, size=(2000, 2)) / 800).tolist():
         words = replace(WORDS, scores={"accuracy": other}, interval=(other - half, other + half))
         found = verdict("accuracy", one, [words])
         judged += "better" in found or "worse" in found
@@ -112,6 +112,28 @@ def test_an_undefined_correlation_is_not_compared(score: float, to_beat: float) 
 
 def test_correlations_are_not_shown_as_shares() -> None:
     assert (format_metric("spearman", 0.569), format_metric("f1", 0.569)) == ("0.5690", "56.9 %")
+
+
+def test_of_an_error_less_is_better() -> None:
+    mean = Baseline(name="mean", scores={"mean_absolute_error": 4.0}, seconds=0.0, interval=(3.0, 5.5))
+    words = Baseline(name="bag of words", scores={"mean_absolute_error": 2.0}, seconds=1.0, interval=(1.5, 2.5))
+    better = verdict("mean_absolute_error", 1.0, [mean, words])
+    assert better == "mean_absolute_error: a bag of words has 2.0000, this model 1.0000: the model is better by 1.0000"
+    assert ": no clear difference; " in verdict("mean_absolute_error", 1.5, [mean, words])
+    assert ": the model is worse by 1.0000 and " in verdict("mean_absolute_error", 3.0, [mean, words])
+
+
+def test_numbers_are_compared_with_their_mean_and_a_bag_of_words() -> None:
+    task = RegressionTask(name="stars", metric="pearson", also=("mean_absolute_error",))
+    train = [
+        TextExample(str(n), text, None, stars) for n, (text, stars) in enumerate([("bad", 1.0), ("good", 4.0)] * 3)
+    ]
+    dev = [TextExample("7", "bad", None, 1.5), TextExample("8", "good", None, 4.0)]
+    mean, words = fit_baselines(task, train, dev)
+    assert mean.scores["mean_absolute_error"] == 1.25 and math.isnan(mean.scores["pearson"]) and mean.interval is None
+    assert words.scores["mean_absolute_error"] < 1
+    assert describe_baselines("pearson", [mean, words], 6) == "to beat: bag of words 1.0000"
+    assert list(replace(task, also=()).baselines()) == ["bag of words"]
 
 
 def test_the_scores_to_beat_are_one_sentence() -> None:

@@ -59,6 +59,8 @@ def test_few_examples_of_a_correlation() -> None:
     """That of 30 unrelated pairs is between -0.36 and 0.36 with 95 %."""
     (found,) = caution_about_size(30, "spearman")
     assert found == "with 30 dev examples a score is uncertain by 0.36 up or down"
+    (found,) = caution_about_size(30, "mean_absolute_error")
+    assert found == "with 30 dev examples a score is uncertain by 27% of it up or down"
 
 
 def test_an_interval_says_how_uncertain_a_score_of_few_examples_is() -> None:
@@ -71,6 +73,13 @@ def test_one_answer_for_everything() -> None:
     (found,) = cautions(GOLD, ["good"] * 200)
     assert found == 'the model predicts "good" for every dev example: it has learned nothing'
     assert cautions(GOLD, GOLD) == []
+
+
+def test_one_answer_for_nearly_everything() -> None:
+    (found,) = cautions(GOLD, ["good"] * 198 + ["bad"] * 2)
+    assert found == 'the model predicts "good" for 198 of 200 dev examples: it has learned next to nothing'
+    assert cautions(GOLD, ["good"] * 197 + ["bad"] * 3) == []
+    assert cautions(["good"] * 190 + ["bad"] * 10, ["good"] * 198 + ["bad"] * 2) == []  # most of them are right
 
 
 def test_the_same_labels_for_everything() -> None:

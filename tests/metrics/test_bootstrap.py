@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from bertkit.errors import BertkitError
-from bertkit.metrics import classification, correlation, ranking
+from bertkit.metrics import classification, ranking, regression
 from bertkit.metrics.bootstrap import (
     Indices,
     Scores,
@@ -56,14 +56,16 @@ def test_class_scores_of_a_resample_are_those_of_its_examples() -> None:
         )
 
 
-def test_correlations_of_a_resample_are_those_of_its_examples() -> None:
+def test_scores_of_numbers_of_a_resample_are_those_of_its_examples() -> None:
     generator = random.Random(13)
     gold = [generator.choice([0.0, 1.5, 2.0, 5.0]) for _ in range(13)]
     answers = [round(value + generator.gauss(0, 1), 1) for value in gold]
-    drawn = bootstrap(resample_numbers(gold, answers, ["pearson", "spearman"]), 13, resamples=99, seed=7)
+    scores = (regression.pearson, regression.spearman, regression.mean_absolute_error)
+    statistic = resample_numbers(gold, answers, [score.__name__ for score in scores])
+    drawn = bootstrap(statistic, 13, resamples=99, seed=7)
     for row, places in zip(drawn, bootstrap(sampled_indices, 13, resamples=99, seed=7).astype(int), strict=True):
         right, given = [gold[place] for place in places], [answers[place] for place in places]
-        expected = [correlation.pearson(right, given), correlation.spearman(right, given)]
+        expected = [score(right, given) for score in scores]
         assert row == pytest.approx(expected, nan_ok=True)
 
 
@@ -123,6 +125,7 @@ def test_a_score_of_zero_has_the_interval_of_its_size(size: int) -> None:
     expected = stats.binomtest(0, size).proportion_ci(method="wilson")
     assert score_interval("accuracy", drawn[:, 0], size) == pytest.approx((0.0, expected.high), abs=1e-6)
     assert score_interval("matthews", drawn[:, 0], size) == (0.0, 0.0)
+    assert score_interval("mean_absolute_error", drawn[:, 0], size) == (0.0, 0.0)
 
 
 def test_other_scores_have_the_interval_of_their_resamples() -> None:

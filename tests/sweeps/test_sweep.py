@@ -100,6 +100,22 @@ def test_every_point_of_a_grid_is_trained_and_the_best_one_is_kept(table: Path, 
     assert (record["kind"], record["ended"], record["best"]) == ("tune", "done", result.best.settings)
 
 
+def test_of_an_error_the_smallest_mean_is_best(model: Path, tmp_path: Path) -> None:
+    numbers = tmp_path / "stars.csv"
+    rows = ("the river is early,1.5", "the river is late,8.25") * 40
+    numbers.write_text("text,stars\n" + "".join(f"{row}\n" for row in rows))
+    settings = {"task.metric": "mean_absolute_error", "task.also": ["pearson"]}
+    grid = ["lr=1e-30,3e-3"]
+    result = bertkit.tune(
+        numbers, model=model, dev=numbers, output=tmp_path / "s", grid=grid, epochs=3, set=settings, progress="quiet"
+    )
+    means = [point.mean for point in result.points if point.mean is not None]
+    assert result.metric == "mean_absolute_error" and means == sorted(means) and means[0] < means[1]
+    assert (tmp_path / "s" / "best").resolve() == result.points[0].folder.resolve()
+    lines = [line for line in (tmp_path / "s" / "sweep.md").read_text().splitlines() if line.startswith("| ")]
+    assert "mean mean_absolute_error" in lines[0]
+
+
 def test_a_point_is_the_same_as_a_finetuning_with_its_settings(table: Path, model: Path, tmp_path: Path) -> None:
     result = tune(table, model, tmp_path / "sweep", {"lr": [1e-3, 1e-2], "optimizer.beta2": [0.9, 0.99]})
     assert result.best is not None

@@ -11,7 +11,7 @@ from bertkit.evaluation.report import ScoreInterval, gold_and_predicted_classes,
 from bertkit.metrics.bootstrap import Scores, p_value, percentile_interval
 from bertkit.metrics.comparison import mcnemar as mcnemar_p
 from bertkit.results import Result
-from bertkit.scores import is_defined
+from bertkit.scores import gain_of, is_defined
 from bertkit.task_types import ExampleReport, FileTask, type_name
 from bertkit.task_types.resampling import resample
 
@@ -91,7 +91,9 @@ class Comparison(Result):
             )
         value, low, high = found.difference.value, found.difference.low, found.difference.high
         better, worse, significant = self.second, self.first, found.p < SIGNIFICANCE
-        if significant and value < 0:  # the figures are those of the better model minus the worse
+        if (
+            significant and gain_of(self.metric, found.second.value, found.first.value) < 0
+        ):  # the figures are those of the better model minus the worse
             better, worse, value, low, high = worse, better, -value, -high, -low
         figures = f"{self.metric} {value:+.4f} ({low:+.4f} to {high:+.4f}, p = {found.p:.3f})"
         if significant:

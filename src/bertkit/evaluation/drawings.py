@@ -35,19 +35,20 @@ def draw_calibration(bins: Sequence[Bin]) -> str:
     return _wrap(parts, _LEFT + _SIDE + 16, _TOP + _SIDE + 44, title)
 
 
-def draw_intervals(rows: Sequence[tuple[str, float, float, float]], title: str) -> str:
+def draw_intervals(rows: Sequence[tuple[str, float, float, float]], title: str, *, widest: float = 1.0) -> str:
     """Values with their intervals, given as (name, value, low, high), one below the other on a common scale.
 
-    A value that is undefined has a row without a mark.
+    The scale has at least 0 to ``widest``. A value that is undefined has a row without a mark.
     """
-    ends = [0.0, 1.0, *(end for row in rows for end in row[1:] if is_defined(end))]
+    ends = [0.0, widest, *(end for row in rows for end in row[1:] if is_defined(end))]
     lowest, highest = min(ends), max(ends)
+    extent = highest - lowest or 1.0
     left = max(_NAMES, _LETTER * max(len(row[0]) for row in rows) + 8)
     figures = [_figures(*row[1:]) for row in rows]
     width = left + _BAR + 10 + _LETTER * max(map(len, figures))
 
     def x_of(value: float) -> float:
-        return left + _BAR * (value - lowest) / (highest - lowest)
+        return left + _BAR * (value - lowest) / extent
 
     parts = []
     for number, (name, value, low, high) in enumerate(rows):

@@ -138,7 +138,7 @@ def _score(column: GlueColumn, runs: Mapping[str, Path]) -> GlueScore | None:
     values = [seed.scores[column.score] for seed in result.seeds if column.score in seed.scores]
     if not values:
         return None
-    summary = summarize_scores(values)
+    summary = summarize_scores(column.score, values)
     return GlueScore(
         column=column.name,
         score=column.score,

@@ -12,6 +12,7 @@ from bertkit.evaluation.report import Calibration, Classes, Evaluation, LengthSc
 from bertkit.evaluation.training_facts import TrainingFacts, render_seeds, render_settings
 from bertkit.metrics.classification import ClassScore
 from bertkit.report.html_page import html_page
+from bertkit.scores import kind_of
 from bertkit.task_types import ExampleReport
 
 _MAX_TEXT = 600
@@ -80,7 +81,10 @@ def render_page(evaluation: Evaluation, *, model: str, date: str, training: Trai
 def _scores(evaluation: Evaluation) -> Iterable[str]:
     rows = [(name, each.value, each.low, each.high) for name, each in evaluation.scores.items()]
     yield "<h2>Scores</h2>"
-    yield _wide(draw_intervals(rows, "Scores with their intervals, as in the table below."))
+    for is_error in (False, True):  # an error in the unit of the answers has a scale of its own
+        if drawn := [row for row in rows if (kind_of(row[0]).scale == "error") is is_error]:
+            title = "Scores with their intervals, as in the table below."
+            yield _wide(draw_intervals(drawn, title, widest=0.0 if is_error else 1.0))
     caption = f"95 % intervals: percentile bootstrap over examples, {evaluation.resamples:,} resamples."
     yield html_table(caption, ("score", "value", "from", "to"), rows)
 
@@ -153,7 +157,8 @@ def _lengths(lengths: Sequence[LengthScore], metric: str) -> Iterable[str]:
         (f"{each.shortest} to {each.longest}", each.score.value, each.score.low, each.score.high) for each in lengths
     ]
     yield "<h2>By length</h2>"
-    yield _wide(draw_intervals(figures, f"{metric} by the number of words, as in the table below."))
+    title = f"{metric} by the number of words, as in the table below."
+    yield _wide(draw_intervals(figures, title, widest=0.0 if kind_of(metric).scale == "error" else 1.0))
     rows = [(words, each.examples, *scores) for (words, *scores), each in zip(figures, lengths, strict=True)]
     yield html_table(
         f"{metric} by the number of words in the input.", ("words", "examples", metric, "from", "to"), rows

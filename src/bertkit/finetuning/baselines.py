@@ -11,7 +11,16 @@ from pathlib import Path
 from bertkit import config
 from bertkit.contracts import Example
 from bertkit.metrics.bootstrap import score_interval
-from bertkit.scores import Score, are_shares, format_score, is_defined, name_on_split, rank_score
+from bertkit.scores import (
+    Score,
+    are_shares,
+    format_score,
+    gain_of,
+    is_defined,
+    is_perfect,
+    name_on_split,
+    rank_score,
+)
 from bertkit.storage.checksums import read_record, write_checked
 from bertkit.task_types import FileTask
 from bertkit.task_types.baselines import BAG_OF_WORDS, sample_training
@@ -91,9 +100,17 @@ def read_baselines(file: Path) -> list[Baseline]:
     return [config.from_json(Baseline, each, source=str(file)) for each in records]
 
 
+def scores_to_beat(metric: str, baselines: Sequence[Baseline]) -> dict[str, float]:
+    """The score of each baseline by its name, without undefined ones, as the correlation of the mean is, if another is
+    defined."""
+    scores = {each.name: each.scores[metric] for each in baselines}
+    return {name: score for name, score in scores.items() if is_defined(score)} or scores
+
+
 def describe_baselines(metric: str, baselines: Sequence[Baseline], num_train: int) -> str:
     """The scores to beat, and how many of ``num_train`` examples were used if not all, in a sentence."""
-    scores = ", ".join(f"{each.name} {format_metric(metric, each.scores[metric])}" for each in baselines)
+    to_beat = scores_to_beat(metric, baselines).items()
+    scores = ", ".join(f"{name} {format_metric(metric, score)}" for name, score in to_beat)
     used = min((each.num_examples for each in baselines if each.num_examples), default=num_train)
     limit = f" (fitted on {used:,} of {num_train:,} training examples, drawn at random)" if used < num_train else ""
     return f"to beat: {scores}{limit}"
@@ -108,7 +125,7 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
     """
     if not baselines:
         return ""
-    best = max(baselines, key=lambda each: rank_score(each.scores[metric]))
+    best = max(baselines, key=lambda each: rank_score(metric, each.scores[metric]))
     to_beat = best.scores[metric]
     name = f"a {best.name}" if best.name == BAG_OF_WORDS else f"the {best.name}"
     shares = are_shares(metric, score, to_beat)
@@ -117,19 +134,20 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
         return (
             f"{metric} is undefined for {' and for '.join(undefined)}: all predictions, or all gold answers, are equal"
         )
-    if score == to_beat == 1:  # every score that picks an epoch is 1 at most
+    if is_perfect(metric, score) and is_perfect(metric, to_beat):
         return f"{compared}: both have nothing left to gain on these examples"
     low, high = best.interval or (to_beat, to_beat)
     margin = _MARGIN_OF_TWO * max(0.0, high - to_beat if score > to_beat else to_beat - low)
-    if score - to_beat > margin:
-        return f"{compared}: the model is better by {_difference(score - to_beat, shares)}"
-    if score - to_beat >= -margin:
+    gain = gain_of(metric, score, to_beat)
+    if gain > margin:
+        return f"{compared}: the model is better by {_difference(gain, shares)}"
+    if gain >= -margin:
         chance = f"; on this many examples two equally good systems may differ by {_difference(margin, shares)}"
         judgement = f"no clear difference{chance if margin else ''}"
-        if score == 1:
+        if is_perfect(metric, score):
             return f"{compared}: {judgement}; more dev examples would show which is better"
     else:
-        judgement = f"the model is worse by {_difference(to_beat - score, shares)} and not worth its cost yet"
+        judgement = f"the model is worse by {_difference(-gain, shares)} and not worth its cost yet"
     return f"{compared}: {judgement}. What helps: {_advise(best)}"
 
 

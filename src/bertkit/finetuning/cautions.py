@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from bertkit.errors import count_of
 from bertkit.finetuning.results import SeedResult
 from bertkit.metrics.entities import OUTSIDE
-from bertkit.scores import CORRELATIONS, Score, is_defined
+from bertkit.scores import Score, gain_of, is_defined, is_perfect, kind_of
 from bertkit.task_types import FileTask, MultiLabelTask, QuestionAnsweringTask, TextClassificationTask
 from bertkit.task_types.class_weights import Weightable
 
@@ -16,6 +17,9 @@ _FEW_EXAMPLES = 200
 
 _ENOUGH_FOR_THRESHOLD = 50
 """Examples of a label from which on its threshold gains little by chance."""
+
+_NEARLY_ALL = 0.99
+"""The share of equal answers from which on a model that should tell examples apart does not."""
 
 _MAJORITY = 0.8
 """From this share on, to predict the most frequent class for everything is a good start that is hard to leave."""
@@ -56,9 +60,14 @@ def caution_about_size(num_examples: int, metric: str) -> list[str]:
     """Too few dev examples to tell how good a model is whose score is shown without an interval."""
     if num_examples >= _FEW_EXAMPLES:
         return []
-    # The half width of a 95 % interval of a correlation near 0, and of a share near one half: 1.96 * sqrt(0.25 / n).
+    # The half width of a 95 % interval of a correlation near 0, of a share near one half, 1.96 * sqrt(0.25 / n), and of
+    # a mean absolute error, in parts of itself: the standard deviation of normal errors is 0.76 of their mean.
     half_width = 1.96 / num_examples**0.5
-    uncertain = f"{min(half_width, 1):.2f}" if metric in CORRELATIONS else f"{50 * half_width:.0f} points"
+    uncertain = {
+        "correlation": f"{min(half_width, 1):.2f}",
+        "share": f"{50 * half_width:.0f} points",
+        "error": f"{min(0.76 * half_width, 1):.0%} of it",
+    }[kind_of(metric).scale]
     return [f"with {count_of(num_examples, 'dev example')} a score is uncertain by {uncertain} up or down"]
 
 
@@ -70,13 +79,19 @@ def _answers_are_spelled(task: FileTask) -> bool:
 def _caution_about_answers(
     gold: Sequence[object], predicted: Sequence[object], split: str, trained: FileTask
 ) -> list[str]:
-    """The same answer for every example of a split, although the right answers differ."""
-    if len({str(answer) for answer in predicted}) != 1 or len({str(answer) for answer in gold}) < 2:
+    """The same answer for every example of a split, although the right answers differ, or for nearly every one."""
+    if not predicted or len({str(answer) for answer in gold}) < 2:
         return []
-    answer, share = _spell(predicted[0]), sum(each == predicted[0] for each in gold) / len(gold)
+    ((answer, count),) = Counter(predicted).most_common(1)
+    share = sum(each == answer for each in gold) / len(gold)
+    if count < len(predicted):
+        if count < _NEARLY_ALL * len(predicted) or share >= _MAJORITY:
+            return []
+        which = f"{count:,} of {len(predicted):,} {split} examples"
+        return [f"the model predicts {_spell(answer)} for {which}: it has learned next to nothing"]
     advice = "; --class-weights balanced may help" if isinstance(trained, Weightable) else ""
     majority = f". It is right for {share:.0%} of them{advice}" if share >= _MAJORITY else ""
-    return [f"the model predicts {answer} for every {split} example: it has learned nothing{majority}"]
+    return [f"the model predicts {_spell(answer)} for every {split} example: it has learned nothing{majority}"]
 
 
 def _spell(answer: object) -> str:
@@ -103,7 +118,7 @@ def _caution_about_thresholds(task: FileTask, gold: Sequence[object]) -> list[st
 def _caution_about_zero(score: Score, task: FileTask, gold: Sequence[object], split: str) -> list[str]:
     """Nothing is right: a model that tags words finds no entity, as it does after too few steps; or there is none."""
     metric = task.metric
-    if score != 0 or metric in CORRELATIONS:
+    if score != 0 or kind_of(metric).scale != "share":
         return []
     no_entity = all(isinstance(answer, tuple) and set(answer) <= {OUTSIDE} for answer in gold)
     if no_entity or (isinstance(task, TextClassificationTask) and metric == "f1" and task.labels[1] not in gold):
@@ -117,10 +132,11 @@ def _caution_about_epochs(seeds: Sequence[SeedResult], metric: str) -> list[str]
     epochs = len(seeds[0].epochs)
     if not all(is_defined(score) for each in seeds for score in each.scores.values()):
         return []
-    if epochs < 2 or not all(_is_rising([epoch[metric] for epoch in each.epochs]) for each in seeds):
+    if epochs < 2 or not all(_is_improving(metric, [epoch[metric] for epoch in each.epochs]) for each in seeds):
         return []
     return [f"every seed was best in its last epoch: --epochs {2 * epochs} may be better"]
 
 
-def _is_rising(scores: Sequence[Score]) -> bool:
-    return scores[-1] != 1.0 and all(is_defined(each) and each < scores[-1] for each in scores[:-1])
+def _is_improving(metric: str, scores: Sequence[Score]) -> bool:
+    *earlier, last = scores
+    return not is_perfect(metric, last) and all(gain_of(metric, last, each) > 0 for each in earlier)

@@ -37,7 +37,7 @@ class EpochSelection:
         """Note the scores of the next epoch, and copy the weights if it is the best so far."""
         metric = found.task.metric
         self.epochs.append(found.scores)
-        if rank_score(found.scores[metric]) >= max(rank_score(scores[metric]) for scores in self.epochs):
+        if rank_score(metric, found.scores[metric]) >= max(rank_score(metric, each[metric]) for each in self.epochs):
             self.best, self.best_epoch = found, len(self.epochs)
             self.weights = {name: value.clone() for name, value in model.state_dict().items()}
 

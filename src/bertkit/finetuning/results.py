@@ -63,22 +63,22 @@ def summarize_seeds(
     folder: RunFolder, metric: str, seeds: list[SeedResult], baselines: Sequence[Baseline] = ()
 ) -> FinetuneResult:
     """The result of a run from the results of all its seeds; of equal seeds the first is the best."""
-    summary = summarize_scores([result.scores[metric] for result in seeds])
+    summary = summarize_scores(metric, [result.scores[metric] for result in seeds])
     return FinetuneResult(
         folder=folder.path,
         metric=metric,
         seeds=seeds,
         mean=summary.mean,
         sd=summary.sd,
-        best=max(seeds, key=lambda result: rank_score(result.scores[metric])),
+        best=max(seeds, key=lambda result: rank_score(metric, result.scores[metric])),
         baselines=list(baselines),
     )
 
 
 def is_new_best(result: SeedResult, earlier: Sequence[SeedResult], metric: str) -> bool:
     """Whether ``result`` is better than every other finished seed in ``earlier``."""
-    score = rank_score(result.scores[metric])
-    return all(score > rank_score(each.scores[metric]) for each in earlier if each.seed != result.seed)
+    score = rank_score(metric, result.scores[metric])
+    return all(score > rank_score(metric, each.scores[metric]) for each in earlier if each.seed != result.seed)
 
 
 def write_seed(folder: RunFolder, result: SeedResult) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from bertkit import config
 from bertkit.checkpoint.model_folder import READABLE_ELSEWHERE, ModelFolder
 from bertkit.errors import usage_error
+from bertkit.finetuning.baselines import scores_to_beat
 from bertkit.finetuning.card import write_finetuning_card
 from bertkit.finetuning.cautions import caution_about_size, list_cautions
 from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
@@ -177,7 +178,7 @@ def _predict_classes(data: FinetuningData, best: ModelFolder) -> list[object]:
 def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult) -> None:
     """Write the plot of the epochs, ``results.json`` and the model card."""
     epochs = {each.seed: each.epochs for each in result.seeds}
-    to_beat = {each.name: each.scores[result.metric] for each in result.baselines}
+    to_beat = scores_to_beat(result.metric, result.baselines)
     plot_epochs(epochs, result.metric, folder.path / "epochs.svg", to_beat)
     write_results(folder, result)
     write_finetuning_card(folder, data.run, result)

@@ -62,13 +62,14 @@ def infer_task(name: str, metadata: Mapping[str, Any], *, positions: int) -> Fil
         case ["ForSequenceClassification"] if metadata.get("several_labels"):
             return MultiLabelTask(name=name, labels=labels, max_length=positions)
         case ["ForSequenceClassification"] if len(labels) == 1:
-            return RegressionTask(name=name, metric="pearson", also=("spearman",), max_length=positions)
+            also = ("spearman", "mean_absolute_error")  # these and those below as for a user's own table
+            return RegressionTask(name=name, metric="pearson", also=also, max_length=positions)
         case ["ForSequenceClassification"]:
             pair = not _LABELS_OF_PAIRS.isdisjoint(map(str.casefold, labels))
             return TextClassificationTask(
                 name=name,
                 metric="accuracy",
-                also=("macro_f1", "matthews"),  # as for a user's own table
+                also=("macro_f1", "matthews"),
                 labels=labels,
                 max_length=positions,
                 pair=pair,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bertkit.metrics.classification import require_pairs
 from bertkit.metrics.entities import find_entities
 from bertkit.optional import load
-from bertkit.scores import CORRELATIONS, UNDEFINED
+from bertkit.scores import UNDEFINED, kind_of
 
 Indices = NDArray[np.int64]
 Scores = NDArray[np.float64]
@@ -56,9 +56,10 @@ def score_interval(name: str, resampled: Scores, size: int) -> tuple[float, floa
     Wilson's interval (1927): 0.57 and 0.9992. Where none is right the upper end is: 0.43 and 0.0008.
     """
     low, high = percentile_interval(resampled)
-    if low == 1:
+    scale = kind_of(name).scale
+    if low == 1 and scale != "error":
         return size / (size + _Z**2), high
-    if high == 0 and name not in CORRELATIONS:
+    if high == 0 and scale == "share":
         return low, _Z**2 / (size + _Z**2)
     return low, high
 
@@ -145,16 +146,21 @@ def resample_classes(
 
 
 def resample_numbers(gold: Sequence[float], predicted: Sequence[float], names: Sequence[str]) -> Statistic:
-    """A statistic: ``names`` among pearson and spearman, as in ``correlation``."""
+    """A statistic: ``names`` among pearson, spearman and mean_absolute_error, as in ``regression``."""
     require_pairs(gold, predicted)
     sides = [np.asarray(numbers, dtype=np.float64) for numbers in (gold, predicted)]
+    errors = np.abs(sides[0] - sides[1])
 
     def score(indices: Indices) -> Scores:
-        resampled = {"pearson": [side[indices] for side in sides]}
-        if "spearman" in names:
-            rank = load("scipy.stats").rankdata
-            resampled["spearman"] = [rank(side[indices], axis=1) for side in sides]
-        return np.stack([_correlate(*resampled[name]) for name in names], axis=1)
+        return np.stack([score_one(name, indices) for name in names], axis=1)
+
+    def score_one(name: str, indices: Indices) -> Scores:
+        if name == "mean_absolute_error":
+            return np.asarray(errors[indices].mean(axis=1))
+        resampled = [side[indices] for side in sides]
+        if name == "spearman":
+            resampled = [load("scipy.stats").rankdata(each, axis=1) for each in resampled]
+        return _correlate(*resampled)
 
     return score
 

@@ -29,7 +29,7 @@ from bertkit.report.style import (
     show_literally,
     text_on,
 )
-from bertkit.scores import format_score, rank_score, summarize_scores
+from bertkit.scores import format_score, kind_of, rank_score, summarize_scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -162,9 +162,12 @@ def plot_epochs(
     ``to_beat`` are scores of methods without epochs, by name: lines across the panel. After a single epoch there is one
     row per seed instead. The title has the name of the folder of ``output``.
     """
-    best = [max((scores[metric] for scores in epochs), key=rank_score) for epochs in seeds.values()]
-    summary = summarize_scores(best)
-    title = f"{_format_metric(metric)} on dev: {output.resolve().parent.name}"
+    best = [
+        max((scores[metric] for scores in epochs), key=lambda score: rank_score(metric, score))
+        for epochs in seeds.values()
+    ]
+    summary = summarize_scores(metric, best)
+    title = f"{_title_of(metric)} on dev: {output.resolve().parent.name}"
     most = max(len(epochs) for epochs in seeds.values())
     names = 0.22 * (len(to_beat or {}) + (len(seeds) + 1) // 2)  # inches of the legend
     height = 4.2 if most > 1 else 1.8 + 0.3 * len(seeds)
@@ -192,7 +195,7 @@ def _draw_epochs(panel: Axes, seeds: Mapping[int, Sequence[Mapping[str, float]]]
     for place, (seed, epochs) in enumerate(seeds.items()):
         style = series_style(place)
         values = [scores[metric] for scores in epochs]
-        kept = max(range(len(values)), key=lambda epoch: (rank_score(values[epoch]), epoch))
+        kept = max(range(len(values)), key=lambda epoch: (rank_score(metric, values[epoch]), epoch))
         panel.plot(
             range(1, len(values) + 1), values, **style, markerfacecolor="white", markeredgewidth=1.5, linewidth=2
         )
@@ -265,17 +268,17 @@ def plot_sweep(points: Sequence[tuple[str, Sequence[float]]], metric: str, outpu
     """The dev scores of a sweep: one row per configuration, the best on top, seeds as dots, their mean as a line."""
     shown = points[:_MOST_ROWS]
     height = max(2.4, 1.6 + 0.28 * len(shown))
-    title = f"{_format_metric(metric)} on dev: {output.resolve().parent.name}"
+    title = f"{_title_of(metric)} on dev: {output.resolve().parent.name}"
     figure, (panel,) = make_figure(1, width=7.6, height=height, title=title)
     panel.grid(visible=False, axis="y")
     panel.grid(axis="x", color=GRID, linewidth=1)
     for row, (_, scores) in enumerate(shown):
-        summary, colour = summarize_scores(scores), PALETTE[0] if row == 0 else PALE
+        summary, colour = summarize_scores(metric, scores), PALETTE[0] if row == 0 else PALE
         if summary.sd is not None:
             panel.barh(row, 2 * summary.sd, 0.62, left=summary.mean - summary.sd, color=colour, alpha=0.3)
         panel.plot([summary.mean] * 2, [row - 0.36, row + 0.36], color=PALETTE[0] if row == 0 else FAINT, linewidth=2)
         panel.plot(scores, [row] * len(scores), "o", color=colour, markersize=6, markeredgecolor="white")
-    best = summarize_scores(shown[0][1])
+    best = summarize_scores(metric, shown[0][1])
     left_out = "" if len(points) == len(shown) else f"; {len(points) - len(shown)} more are not shown"
     set_panel_title(panel, f"best point: {best}{left_out}")
     panel.set_yticks(range(len(shown)), [name for name, _ in shown])
@@ -287,5 +290,6 @@ def plot_sweep(points: Sequence[tuple[str, Sequence[float]]], metric: str, outpu
     save(figure, output)
 
 
-def _format_metric(metric: str) -> str:
-    return {"f1": "F1", "macro_f1": "Macro F1"}.get(metric, metric.replace("_", " ").capitalize())
+def _title_of(metric: str) -> str:
+    title = kind_of(metric).title
+    return title[:1].upper() + title[1:]

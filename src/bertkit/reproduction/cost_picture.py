@@ -21,7 +21,7 @@ from bertkit.report.style import (
 )
 from bertkit.reproduction.paper import PaperColumn, find_column
 from bertkit.reproduction.result_tables import ResultRow, ResultTable
-from bertkit.scores import Summary
+from bertkit.scores import Summary, kind_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,16 +40,6 @@ _MARGIN = 0.12
 
 _MIN_POINTS = 2
 """Points of ours that make a panel."""
-
-_SCORES = {
-    "f1": "F1",
-    "exact": "exact match",
-    "exact_match": "exact match",
-    "accuracy_mismatched": "accuracy",
-    "matthews": "Matthews correlation",
-    "spearman": "Spearman correlation",
-}
-"""Names of scores on the axis, where they are not those of the task."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +126,9 @@ def _make_panel(table: ResultTable, column: PaperColumn) -> CostPanel:
     """``dev F1`` is the name of a column of several tables."""
     is_named = column.kind == "dev" and not column.name.startswith("dev")
     title = column.name if is_named else f"{table.title}, {column.name}"
-    score = "mean of the scores" if column.kind == "average" else _SCORES.get(column.score, column.score)
+    score = (
+        "mean of the scores" if column.kind == "average" else kind_of(column.score.removesuffix("_mismatched")).title
+    )
     return CostPanel(title=title, score=score)
 
 

@@ -248,4 +248,5 @@ def _plan_comparison(better: PlannedCell, worse: PlannedCell, output: Path, dev_
 
 def _best_finetuning(cell: PlannedCell) -> Path:
     """The run with the learning rate that is best on dev."""
-    return max(cell.finetunings, key=lambda run: rank_score(read_results(run).mean))
+    results = {run: read_results(run) for run in cell.finetunings}
+    return max(results, key=lambda run: rank_score(results[run].metric, results[run].mean))

@@ -10,6 +10,7 @@ from bertkit.reproduction.answers import Answer
 from bertkit.scores import Summary, summarize_scores
 
 _NO_FIGURE = "–"
+_POINTS = "points"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,7 @@ class Cell:
     @property
     def summary(self) -> Summary | None:
         """Mean and standard deviation of our scores."""
-        return summarize_scores(self.ours) if self.ours else None
+        return summarize_scores(_POINTS, self.ours) if self.ours else None
 
     @property
     def has_score(self) -> bool:

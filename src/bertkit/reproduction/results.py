@@ -99,7 +99,7 @@ class ResultsReader:
         if not results:
             has_failed = any(unit.name in self._failed for unit in cell.finetunings.values())
             return Cell(paper=paper, why="failed" if has_failed else ""), 0.0
-        best = max(results, key=lambda result: rank_score(result.mean))
+        best = max(results, key=lambda result: rank_score(result.metric, result.mean))
         cell_of_best = _cell([seed.scores for seed in best.seeds], cell.column.score, paper)
         return cell_of_best, sum(seed.seconds for each in results for seed in each.seeds)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -85,14 +86,17 @@ class Trials:
         """The points sampled so far, in that order, without repetitions."""
         return list(dict.fromkeys(self._point(trial) for trial in self._trials() if self._is_complete(trial)))
 
-    def sample(self, means: Mapping[Point, float | None]) -> bool:
-        """Sample one more point, given the ``means`` of finished ones (None: failed); False if there are enough."""
+    def sample(self, ranks: Mapping[Point, float]) -> bool:
+        """Sample one more point; False if there are enough.
+
+        ``ranks`` of the finished ones are higher for better points, and -inf for those without a score.
+        """
         trials = self._trials()
         for trial in trials:
             if trial.state.name == "RUNNING" and not self._is_complete(trial):
-                self._finish_trial(trial, None)  # the process that sampled it was killed in between
-            elif trial.state.name == "RUNNING" and self._point(trial) in means:
-                self._finish_trial(trial, means[self._point(trial)])
+                self._finish_trial(trial, -math.inf)  # the process that sampled it was killed in between
+            elif trial.state.name == "RUNNING" and self._point(trial) in ranks:
+                self._finish_trial(trial, ranks[self._point(trial)])
         complete = sum(map(self._is_complete, trials))
         if complete >= self._count:
             return False
@@ -112,9 +116,9 @@ class Trials:
     def _trials(self) -> list[_Trial]:
         return list(self._study.get_trials(deepcopy=False))
 
-    def _finish_trial(self, trial: _Trial, mean: float | None) -> None:
-        states = self._optuna.trial.TrialState
-        self._study.tell(trial.number, mean, state=states.FAIL if mean is None else states.COMPLETE)
+    def _finish_trial(self, trial: _Trial, rank: float) -> None:
+        states, failed = self._optuna.trial.TrialState, rank == -math.inf
+        self._study.tell(trial.number, None if failed else rank, state=states.FAIL if failed else states.COMPLETE)
 
     def _is_complete(self, trial: _Trial) -> bool:
         return len(trial.params) == len(self._axes)

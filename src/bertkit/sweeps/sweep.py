@@ -31,7 +31,7 @@ from bertkit.report.plots import plot_sweep
 from bertkit.report.progress import Progress
 from bertkit.runs import DONE, InUseError, RunFolder
 from bertkit.scheduling import divide_work
-from bertkit.scores import is_defined, rank_score, summarize_scores
+from bertkit.scores import UNDEFINED, rank_score, summarize_scores
 from bertkit.storage.atomic import remove_folder, write_file
 from bertkit.sweeps.optuna_trials import Trials, load_optuna
 from bertkit.sweeps.results import PointResult, SweepResult, format_settings, read_point, write_table
@@ -161,7 +161,7 @@ class _Worker:
         with RunFolder(self._folder, wait=True):
             result = self._update_best()
         if result.best is not None:
-            shown = summarize_scores(result.best.scores)
+            shown = summarize_scores(result.metric, result.best.scores)
             self._progress.say(f"best of {len(result.points)} so far: {format_settings(result.best.settings)}: {shown}")
         return True
 
@@ -180,12 +180,15 @@ class _Worker:
             return False
         with RunFolder(self._folder, wait=True):
             found = self.results().items()
-            means = {point: result.mean if is_defined(result.mean or 0.0) else None for point, result in found}
-            return self._trials.sample(means)
+            return self._trials.sample({point: self._rank(result) for point, result in found})
+
+    def _rank(self, point: PointResult) -> float:
+        """Higher for a better point; -inf for one that has failed, or whose mean is undefined."""
+        return rank_score(self._base.task.metric, UNDEFINED if point.mean is None else point.mean)
 
     def _update_best(self) -> SweepResult:
         """Link to the best finished point, delete the models of all others, and write the table."""
-        points = sorted(self.results().values(), key=lambda each: (each.mean is None, -rank_score(each.mean or 0.0)))
+        points = sorted(self.results().values(), key=lambda each: (each.mean is None, -self._rank(each)))
         result = SweepResult(folder=self._folder, metric=self._base.task.metric, points=points)
         if result.best is not None:
             _replace_link(self._folder / "best", result.best.folder)

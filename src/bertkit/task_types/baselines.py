@@ -27,6 +27,7 @@ from bertkit.task_types.thresholds import EVEN, best_f1_threshold
 from bertkit.text.marks import word_pattern
 
 MOST_FREQUENT = "most frequent answer"
+MEAN = "mean"
 BEST_SINGLE = "best single answer"
 BAG_OF_WORDS = "bag of words"
 
@@ -72,10 +73,15 @@ def predict_classes(train: Sequence[TextExample], dev: Sequence[TextExample]) ->
     return [str(label) for label in model.predict(dev_features)]
 
 
+def predict_mean(train: Sequence[TextExample], dev: Sequence[TextExample]) -> list[float]:
+    """The mean of the numbers of train for each dev example."""
+    return [float(_numbers_of(train).mean())] * len(dev)
+
+
 def predict_numbers(train: Sequence[TextExample], dev: Sequence[TextExample]) -> list[float]:
     """The number of each dev example by ridge regression."""
     features, dev_features = _bag_of_words(train, dev)
-    numbers = np.array([float(str(example.label)) for example in train])
+    numbers = _numbers_of(train)
     mean = float(numbers.mean())
     model = (
         load("sklearn.linear_model")
@@ -84,6 +90,10 @@ def predict_numbers(train: Sequence[TextExample], dev: Sequence[TextExample]) ->
     )
     predicted: NDArray[np.float64] = np.asarray(model.predict(dev_features)) + mean
     return [float(number) for number in predicted]
+
+
+def _numbers_of(examples: Sequence[TextExample]) -> NDArray[np.float64]:
+    return np.array([float(str(example.label)) for example in examples])
 
 
 def predict_cosines(train: Sequence[TextExample], dev: Sequence[TextExample]) -> list[float]:

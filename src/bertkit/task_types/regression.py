@@ -14,11 +14,11 @@ from bertkit.contracts import Encoder, Objective, OutputArrays
 from bertkit.errors import data_error
 from bertkit.formats.cells import parse_number
 from bertkit.metrics.bootstrap import Statistic, resample_numbers
-from bertkit.metrics.correlation import pearson, spearman
+from bertkit.metrics.regression import mean_absolute_error, pearson, spearman
 from bertkit.objectives.regression import Regression
 from bertkit.ranges import LARGEST_MAGNITUDE, FiniteFloat, Range, check_ranges
 from bertkit.task_types.base import BaselineMethod
-from bertkit.task_types.baselines import BAG_OF_WORDS, predict_numbers
+from bertkit.task_types.baselines import BAG_OF_WORDS, MEAN, predict_mean, predict_numbers
 from bertkit.task_types.text_reader import TextExample, TextLabel
 from bertkit.task_types.text_task import (
     Prediction,
@@ -40,8 +40,11 @@ def as_label(number: float | None) -> float:
 _NEAREST_TO_IGNORE = float(np.nextafter(np.float32(IGNORE), np.float32(0)))
 """What a number is trained as that is -100 in float32, as labels are, and would otherwise count as no label."""
 
-_SCORES: Mapping[str, Callable[[Sequence[float], Sequence[float]], float]] = {"pearson": pearson, "spearman": spearman}
-
+_SCORES: Mapping[str, Callable[[Sequence[float], Sequence[float]], float]] = {
+    "pearson": pearson,
+    "spearman": spearman,
+    "mean_absolute_error": mean_absolute_error,
+}
 
 SMALLEST_UNIT = 1 / LARGEST_MAGNITUDE
 
@@ -120,8 +123,10 @@ class RegressionTask(TextTask):
         return Prediction(value * self.numbers.unit + self.numbers.origin, num_truncated=count_truncated(features))
 
     def baselines(self) -> Mapping[str, BaselineMethod[TextExample, Prediction]]:
-        """Ridge regression on a bag of words; a correlation with the mean does not exist."""
-        return {BAG_OF_WORDS: predictions_of(predict_numbers)}
+        """Ridge regression on a bag of words, and the mean where the task has a score of it: correlations with a
+        constant do not exist."""
+        mean = {MEAN: predictions_of(predict_mean)} if "mean_absolute_error" in (self.metric, *self.also) else {}
+        return {**mean, BAG_OF_WORDS: predictions_of(predict_numbers)}
 
     def spell(self, prediction: Prediction) -> str:
         """The number within its bounds, with three decimals."""
@@ -131,13 +136,13 @@ class RegressionTask(TextTask):
         return f"{number if highest is None else min(number, highest):.3f}"
 
     def score_answers(self, name: str, gold: Sequence[TextLabel], answers: Sequence[TextLabel]) -> float:
-        """Pearson's or Spearman's correlation."""
+        """Pearson's or Spearman's correlation, or the mean absolute error in the unit of the files."""
         return _SCORES[name](as_numbers(gold), as_numbers(answers))
 
     def resampling_statistic(
         self, examples: Sequence[TextExample], predictions: Sequence[Prediction], scores: Sequence[str]
     ) -> Statistic | None:
-        """The correlations, for a whole matrix of resamples at a time."""
+        """The scores, for a whole matrix of resamples at a time."""
         gold = as_numbers([example.label for example in examples])
         answers = as_numbers([prediction.label for prediction in predictions])
         return resample_numbers(gold, answers, scores) if _SCORES.keys() >= set(scores) else None

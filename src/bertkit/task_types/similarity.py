@@ -12,8 +12,8 @@ from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
 from bertkit.data.features import assemble, stack
 from bertkit.errors import usage_error
 from bertkit.metrics.bootstrap import Statistic, resample_areas, resample_numbers
-from bertkit.metrics.correlation import pearson, spearman
 from bertkit.metrics.ranking import roc_auc
+from bertkit.metrics.regression import pearson, spearman
 from bertkit.nn.text_pooling import Pooling
 from bertkit.objectives.contrastive import ContrastiveSimilarity
 from bertkit.ranges import Range

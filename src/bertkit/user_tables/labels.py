@@ -82,7 +82,10 @@ def _build(files: UserFiles, found: TaskFiles, column: LabelColumn, *, fold_labe
     }
     if column.kind == "number":
         return RegressionTask(
-            metric="pearson", also=("spearman",), numbers=_scale(files.first, column.labels), **shared
+            metric="pearson",
+            also=("spearman", "mean_absolute_error"),
+            numbers=_scale(files.first, column.labels),
+            **shared,
         )
     if column.kind == "labels":
         labels = tuple(counts) if column.indicators else sort_labels(counts)

@@ -1,6 +1,6 @@
-"""Scores of predicted numbers: Pearson and Spearman correlation, both from -1 to 1.
+"""Scores of predicted numbers: Pearson and Spearman correlation, both from -1 to 1, and the mean absolute error.
 
-Both are undefined when either side is constant.
+The correlations are undefined when either side is constant.
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ def spearman(gold: Sequence[float], predicted: Sequence[float]) -> float:
     if _is_undefined(gold, predicted):
         return UNDEFINED
     return float(load("scipy.stats").spearmanr(gold, predicted).statistic)
+
+
+def mean_absolute_error(gold: Sequence[float], predicted: Sequence[float]) -> float:
+    """The mean distance of the predictions from the gold numbers, in their unit."""
+    require_pairs(gold, predicted)
+    return float(np.mean(np.abs(np.subtract(gold, predicted))))
 
 
 def _is_undefined(gold: Sequence[float], predicted: Sequence[float]) -> bool:

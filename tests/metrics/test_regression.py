@@ -1,4 +1,4 @@
-"""Pearson and Spearman correlation by hand, against their definitions, and where they are undefined."""
+"""Scores of numbers by hand, against their definitions, and where they are undefined."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 from scipy import stats
 
-from bertkit.metrics.correlation import pearson, spearman
+from bertkit.metrics.regression import mean_absolute_error, pearson, spearman
 
 
 def test_pearson_of_a_straight_line_is_one() -> None:
@@ -29,6 +29,11 @@ def test_spearman_depends_on_the_order_only() -> None:
 def test_spearman_gives_ties_their_mean_rank() -> None:
     # ranks (1.5, 1.5, 3) and (1, 2, 3)
     assert spearman([2.0, 2.0, 5.0], [1.0, 2.0, 3.0]) == pytest.approx(0.75**0.5)
+
+
+def test_mean_absolute_error_by_hand() -> None:
+    assert mean_absolute_error([1.0, 2.0, 3.0], [1.5, 2.0, 1.0]) == pytest.approx(2.5 / 3)
+    assert mean_absolute_error([4.0], [4.0]) == 0.0
 
 
 @pytest.mark.parametrize("score", [pearson, spearman])
