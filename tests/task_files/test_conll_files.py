@@ -8,6 +8,7 @@ import pytest
 from tests.task_types.small_sentences import task as task
 
 from bertkit.errors import BertkitError
+from bertkit.task_files.conll_files import has_tag_columns, read_columns
 from bertkit.task_types import TaggingTask
 from bertkit.user_tables.guess import guess
 
@@ -26,6 +27,18 @@ def test_a_faulty_line_is_an_error_with_its_number(task: TaggingTask, tmp_path: 
     (tmp_path / "eng.train").write_text(rows, encoding="utf-8")
     with pytest.raises(BertkitError, match=message):
         task.examples("train")
+
+
+def test_comments_before_a_sentence_and_a_space_as_a_word(tmp_path: Path) -> None:
+    """As in CoNLL-U and in KLUE, which tags every character; a # with a tag is a word, as is one after the first."""
+    file = tmp_path / "t.tsv"
+    file.write_text(
+        "## CHAR\tNE_TAG\n## s1\t<A B:PS> is.\nA\tB-PS\n \tI-PS\nB\tI-PS\n\n# text = # 1\n# \tO\n1\tO\n",
+        encoding="utf-8",
+    )
+    assert has_tag_columns(file)
+    found = [(sentence.words, sentence.tags) for sentence in read_columns(file)]
+    assert found == [(("A", "", "B"), ("B-PS", "I-PS", "I-PS")), (("#", "1"), ("O", "O"))]
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.json"])

@@ -1,4 +1,7 @@
-"""Words and their tags in columns, as in the files of CoNLL: a word per line, an empty line between sentences."""
+"""Words and their tags in columns, as in the files of CoNLL: a word per line, an empty line between sentences.
+
+Before the first word of a sentence there may be comments: lines that begin with # and a space, as ``# text = A tree.``
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ COLUMNS = Columns(first="word", label="tag")
 
 _TAG = re.compile(r"O|[BIESLU](-\S+)?")
 _DOCUMENT = "-DOCSTART-"
+_COMMENT = re.compile("#+ ")
 _TAG_SUFFIXES = (".conll", ".iob", ".bio")
 _SAMPLE_LINES = 50
 
@@ -62,6 +66,8 @@ def read_columns(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
                 rows = []
                 document += bool(cells)
                 continue
+            if not rows and _is_comment(line, cells):
+                continue
             width = width or len(cells)
             if len(cells) != width:
                 columns = f"{count_of(len(cells), 'column')}, and {width} in the lines before"
@@ -89,15 +95,20 @@ def has_tag_columns(path: Path, encoding: str | None = None) -> bool:
     if is_conll(path):
         return True
     with open_lines(path, encoding) as lines:
-        rows = [cells for line in islice(lines, _SAMPLE_LINES) if (cells := _cells(line))]
-    rows = [cells for cells in rows if cells[0] != _DOCUMENT]
+        split = [(line, cells) for line in islice(lines, _SAMPLE_LINES) if (cells := _cells(line))]
+    rows = [cells for line, cells in split if cells[0] != _DOCUMENT and not _is_comment(line, cells)]
     return bool(rows) and all(len(cells) > 1 and is_tag(cells[-1]) for cells in rows)
+
+
+def _is_comment(line: str, cells: Sequence[str]) -> bool:
+    """Whether a line before the first word is no word with a tag, as ``# O`` is."""
+    return _COMMENT.match(line) is not None and not is_tag(cells[-1])
 
 
 def _cells(line: str) -> list[str]:
     """The columns of a line, which tabs separate if there are any. A no-break space may be part of a word, or one."""
     line = line.rstrip("\r\n")
-    if "\t" in line.strip(" \t"):
+    if "\t" in line.rstrip(" \t"):
         return [cell.strip(" ") for cell in line.split("\t")]
     return [cell for cell in re.split("[ \t]+", line) if cell]
 
