@@ -121,6 +121,8 @@ def test_an_option_that_would_be_ignored_is_refused(
     refuse_unused(options)
     refuse_unused(replace(options, task="glue:stsb", kind="similarity", data="glue"))
     refuse_unused(replace(options, data="glue"), then="glue:rte")
+    with pytest.raises(BertkitError, match="leave out --label"):
+        refuse_unused(replace(options, task="glue:stsb", label="similarity"))
     named = tmp_path / "reviews.csv" if task == "reviews.csv" else task
     with pytest.raises(BertkitError, match=message):
         refuse_unused(replace(options, task=named, **given))

@@ -76,7 +76,7 @@ def refuse_unused(options: TaskTrainingOptions, *, then: object = None) -> None:
         unused = [name for name in names if name == "data" and then is None]
         reason = f"{options.task} is a table, and --data the folder of a task that bertkit knows by name"
     else:
-        unused = [name for name in names if name in _COLUMNS and getattr(options, name) != "similarity"]
+        unused = [name for name in names if name in _COLUMNS and not (name == "kind" and options.kind == "similarity")]
         reason = f"{options.task} has its own columns"
     if unused:
         raise usage_error(f"{reason}: leave out {', '.join(f'--{name}'.replace('_', '-') for name in unused)}.")
