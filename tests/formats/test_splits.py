@@ -100,3 +100,9 @@ def test_folders_of_texts_for_each_label_are_splits(tmp_path: Path) -> None:
 def test_a_list_of_records_is_a_split(tmp_path: Path) -> None:
     (tmp_path / "train.json").write_text(json.dumps([{"text": "a film", "label": "good"}] * 3))
     assert find_splits(tmp_path) == {"train": [tmp_path / "train.json"]}
+
+
+def test_columns_of_tags_are_files_of_splits(tmp_path: Path) -> None:
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.conll").write_text("a O\nb B-X\n", encoding="utf-8")
+    assert find_splits(tmp_path) == {split: [tmp_path / f"{split}.conll"] for split in ("train", "dev")}

@@ -16,7 +16,7 @@ _NAMES = {
     "dev": ("dev", "validation", "valid", "val", "eval"),
     "test": ("test",),
 }
-_SUFFIXES = rf"\.(csv|tsv|txt|json|jsonl|ndjson|parquet|xlsx)({'|'.join(map(re.escape, COMPRESSIONS))})?"
+_SUFFIXES = rf"\.(csv|tsv|txt|json|jsonl|ndjson|parquet|xlsx|conll|iob|bio)({'|'.join(map(re.escape, COMPRESSIONS))})?"
 _SHARD = r"-(\d{5})-of-(\d{5})"
 """How Hugging Face names the parts of a table."""
 
