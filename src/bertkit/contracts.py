@@ -363,8 +363,8 @@ P = TypeVar("P", default=Any)
 class Task(ABC, Generic[E, P]):
     """A task of the user: how its examples are read, encoded, decoded and scored. Tasks are *values* of this type.
 
-    ``metric`` is the score that picks the best epoch. ``labels`` are the class names, empty where
-    the answer is not a class.
+    ``metric`` is the score that picks the best epoch. ``labels`` are the class names, empty where the answer is not a
+    class.
     """
 
     name: str

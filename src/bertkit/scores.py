@@ -29,8 +29,18 @@ class ScoreKind:
     title: str
     scale: Literal["share", "correlation", "error"] = "share"
 
+    @property
+    def is_error(self) -> bool:
+        """Whether less is better."""
+        return self.scale == "error"
 
-SCORE_KINDS = {
+    @property
+    def perfect(self) -> float:
+        """The value with nothing left to gain."""
+        return 0.0 if self.is_error else 1.0
+
+
+SCORE_KINDS: dict[str, ScoreKind] = {
     "f1": ScoreKind("F1"),
     "macro_f1": ScoreKind("macro F1"),
     "micro_f1": ScoreKind("micro F1"),
@@ -41,8 +51,8 @@ SCORE_KINDS = {
     "spearman": ScoreKind("Spearman correlation", "correlation"),
     "mean_absolute_error": ScoreKind("mean absolute error", "error"),
 }
-"""Scores by name. One that is missing here is a share with the words of its name as its title: a module with a task of
-one's own that is scored by an error adds that error."""
+"""Scores by name. One that is missing here is a share, and its title is its name. A module with a task of one's own
+that is scored by an error adds that error."""
 
 
 def kind_of(name: str) -> ScoreKind:
@@ -66,17 +76,17 @@ def rank_score(name: str, score: float) -> float:
     worse than every other."""
     if not is_defined(score):
         return -math.inf
-    return -score if kind_of(name).scale == "error" else score
+    return -score if kind_of(name).is_error else score
 
 
 def gain_of(name: str, score: float, other: float) -> float:
     """By how much ``score`` is better than ``other``; negative if it is worse, NaN if one is undefined."""
-    return other - score if kind_of(name).scale == "error" else score - other
+    return other - score if kind_of(name).is_error else score - other
 
 
 def is_perfect(name: str, score: float) -> bool:
     """Whether there is nothing left to gain."""
-    return score == (0 if kind_of(name).scale == "error" else 1)
+    return score == kind_of(name).perfect
 
 
 def name_on_split(name: str, split: str) -> str:

@@ -91,9 +91,8 @@ class Comparison(Result):
             )
         value, low, high = found.difference.value, found.difference.low, found.difference.high
         better, worse, significant = self.second, self.first, found.p < SIGNIFICANCE
-        if (
-            significant and gain_of(self.metric, found.second.value, found.first.value) < 0
-        ):  # the figures are those of the better model minus the worse
+        gain = gain_of(self.metric, found.second.value, found.first.value)
+        if significant and gain < 0:  # the figures are those of the better model minus the worse
             better, worse, value, low, high = worse, better, -value, -high, -low
         figures = f"{self.metric} {value:+.4f} ({low:+.4f} to {high:+.4f}, p = {found.p:.3f})"
         if significant:

@@ -17,6 +17,8 @@ from bertkit.task_types import ExampleReport
 
 _MAX_TEXT = 600
 _MAX_CLASSES_IN_MATRIX = 40
+_SHARES, _ERRORS = 1.0, 0.0
+"""Where the scale of shares and correlations ends at least, and that of errors, which have the unit of the answers."""
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #23262e; --faint: #5b6270; --rule: #dcdfe5; --page: #fff; --blue: #24618f;
@@ -81,10 +83,10 @@ def render_page(evaluation: Evaluation, *, model: str, date: str, training: Trai
 def _scores(evaluation: Evaluation) -> Iterable[str]:
     rows = [(name, each.value, each.low, each.high) for name, each in evaluation.scores.items()]
     yield "<h2>Scores</h2>"
-    for is_error in (False, True):  # an error in the unit of the answers has a scale of its own
-        if drawn := [row for row in rows if (kind_of(row[0]).scale == "error") is is_error]:
-            title = "Scores with their intervals, as in the table below."
-            yield _wide(draw_intervals(drawn, title, widest=0.0 if is_error else 1.0))
+    title = "Scores with their intervals, as in the table below."
+    for widest in (_SHARES, _ERRORS):
+        if drawn := [row for row in rows if _widest(row[0]) == widest]:
+            yield _wide(draw_intervals(drawn, title, widest=widest))
     caption = f"95 % intervals: percentile bootstrap over examples, {evaluation.resamples:,} resamples."
     yield html_table(caption, ("score", "value", "from", "to"), rows)
 
@@ -158,7 +160,7 @@ def _lengths(lengths: Sequence[LengthScore], metric: str) -> Iterable[str]:
     ]
     yield "<h2>By length</h2>"
     title = f"{metric} by the number of words, as in the table below."
-    yield _wide(draw_intervals(figures, title, widest=0.0 if kind_of(metric).scale == "error" else 1.0))
+    yield _wide(draw_intervals(figures, title, widest=_widest(metric)))
     rows = [(words, each.examples, *scores) for (words, *scores), each in zip(figures, lengths, strict=True)]
     yield html_table(
         f"{metric} by the number of words in the input.", ("words", "examples", metric, "from", "to"), rows
@@ -173,6 +175,11 @@ def _worst(worst: Sequence[ExampleReport]) -> Iterable[str]:
     rows = [(each.id, _shorten(each.text), each.gold, each.answer, each.error) for each in worst]
     caption = "The largest errors first: the most confident wrong classes, the largest differences, the lowest scores."
     yield html_table(caption, ("id", "text", "gold", "predicted", "error"), rows, stacks=True)
+
+
+def _widest(score: str) -> float:
+    """Where the scale of a drawing ends at least."""
+    return _ERRORS if kind_of(score).is_error else _SHARES
 
 
 def _wide(drawing: str) -> str:

@@ -56,10 +56,10 @@ def score_interval(name: str, resampled: Scores, size: int) -> tuple[float, floa
     Wilson's interval (1927): 0.57 and 0.9992. Where none is right the upper end is: 0.43 and 0.0008.
     """
     low, high = percentile_interval(resampled)
-    scale = kind_of(name).scale
-    if low == 1 and scale != "error":
+    kind = kind_of(name)
+    if low == 1 and not kind.is_error:
         return size / (size + _Z**2), high
-    if high == 0 and scale == "share":
+    if high == 0 and kind.scale == "share":
         return low, _Z**2 / (size + _Z**2)
     return low, high
 

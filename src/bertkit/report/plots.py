@@ -162,10 +162,7 @@ def plot_epochs(
     ``to_beat`` are scores of methods without epochs, by name: lines across the panel. After a single epoch there is one
     row per seed instead. The title has the name of the folder of ``output``.
     """
-    best = [
-        max((scores[metric] for scores in epochs), key=lambda score: rank_score(metric, score))
-        for epochs in seeds.values()
-    ]
+    best = [summarize_scores(metric, [scores[metric] for scores in epochs]).best for epochs in seeds.values()]
     summary = summarize_scores(metric, best)
     title = f"{_title_of(metric)} on dev: {output.resolve().parent.name}"
     most = max(len(epochs) for epochs in seeds.values())

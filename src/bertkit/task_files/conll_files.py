@@ -95,13 +95,15 @@ def has_tag_columns(path: Path, encoding: str | None = None) -> bool:
     if is_conll(path):
         return True
     with open_lines(path, encoding) as lines:
-        split = [(line, cells) for line in islice(lines, _SAMPLE_LINES) if (cells := _cells(line))]
-    rows = [cells for line, cells in split if cells[0] != _DOCUMENT and not _is_comment(line, cells)]
+        rows = [
+            cells for line in islice(lines, _SAMPLE_LINES) if (cells := _cells(line)) and not _is_comment(line, cells)
+        ]
+    rows = [cells for cells in rows if cells[0] != _DOCUMENT]
     return bool(rows) and all(len(cells) > 1 and is_tag(cells[-1]) for cells in rows)
 
 
 def _is_comment(line: str, cells: Sequence[str]) -> bool:
-    """Whether a line before the first word is no word with a tag, as ``# O`` is."""
+    """Whether a line before the first word of a sentence is a comment; ``# O`` is a word with its tag."""
     return _COMMENT.match(line) is not None and not is_tag(cells[-1])
 
 
