@@ -89,6 +89,11 @@ def is_perfect(name: str, score: float) -> bool:
     return score == kind_of(name).perfect
 
 
+def lack_of(name: str, score: float) -> float:
+    """How much is left to gain."""
+    return gain_of(name, kind_of(name).perfect, score)
+
+
 def name_on_split(name: str, split: str) -> str:
     """The name of a score on a dev set: ``accuracy_mismatched`` for the accuracy on ``dev_mismatched``."""
     return f"{name}{split.removeprefix('dev')}"

@@ -66,6 +66,16 @@ def test_a_difference_or_a_loss_is_refused() -> None:
         onnx_export.judge(replace(FOUND, after=float("nan")), int8=True)
 
 
+def test_of_an_error_a_larger_one_is_the_loss() -> None:
+    prices = replace(FOUND, metric="mean_absolute_error", before=800.0, after=700.0)
+    onnx_export.judge(prices, int8=True)
+    onnx_export.judge(replace(prices, after=807.0), int8=True)
+    with pytest.raises(BertkitError, match=r"raises mean_absolute_error from 800\.0000 to 809\.0000, by more than 1%"):
+        onnx_export.judge(replace(prices, after=809.0), int8=True)
+    with pytest.raises(BertkitError, match="by more than 1%"):
+        onnx_export.judge(replace(prices, before=8e-10, after=9e-10), int8=True)
+
+
 def test_a_difference_is_judged_by_the_size_of_the_outputs() -> None:
     prices = replace(FOUND, difference=16.0, largest=2.5e8)
     onnx_export.judge(prices, int8=False)

@@ -24,6 +24,7 @@ from bertkit.inference.onnx_model import HIDDEN_STATES, OnnxModel, quantize_onnx
 from bertkit.inference.predict import run_features
 from bertkit.inference.runtime import Runtime
 from bertkit.model import Model
+from bertkit.scores import kind_of
 from bertkit.task_types import FileTask
 from bertkit.user_tables.input_columns import choose_columns, with_utf8
 
@@ -34,7 +35,7 @@ MAX_DIFFERENCE = 1e-3
 """Of an output in float32, in the comparison on the user's examples, as a share of the largest output, or of 1."""
 
 MAX_LOSS = 0.01
-"""Of the metric of a model in 8-bit integers."""
+"""Of the metric of a model in 8-bit integers; of an error, which has a unit, as a share of it."""
 
 _BATCH = 32
 _HEADS_OF_TOKENS = {"tags", "span"}
@@ -167,9 +168,15 @@ def _pair_outputs(expected: OutputArrays, found: OutputArrays, length: int | Non
 
 def judge(found: OnnxCheck, *, int8: bool) -> None:
     """Raise a data error if the ONNX file is too far from the model; see ``export_onnx``."""
-    if int8 and not found.after >= found.before - MAX_LOSS:  # also where a score is undefined
+    if kind_of(found.metric).is_error:
+        changes, tolerated = "raises", f"{MAX_LOSS:.0%}"
+        is_near = found.after <= found.before * (1 + MAX_LOSS)
+    else:
+        changes, tolerated = "lowers", f"{MAX_LOSS}"
+        is_near = found.after >= found.before - MAX_LOSS
+    if int8 and not is_near:  # also where a score is undefined
         raise data_error(
-            f"--int8 lowers {found.metric} from {found.before:.4f} to {found.after:.4f}, by more than {MAX_LOSS}. "
+            f"--int8 {changes} {found.metric} from {found.before:.4f} to {found.after:.4f}, by more than {tolerated}. "
             "Export in float32: leave out --int8."
         )
     limit = MAX_DIFFERENCE * max(1.0, found.largest)

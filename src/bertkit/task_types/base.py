@@ -150,7 +150,7 @@ class FileTask(Task[E, P]):
         """What an evaluation shows of one example and its prediction."""
         described = self.describe(example, prediction)
         return report_prediction(
-            example, prediction, described, lambda: self.score([example], [prediction])[self.metric]
+            example, prediction, described, self.metric, lambda: self.score([example], [prediction])[self.metric]
         )
 
 

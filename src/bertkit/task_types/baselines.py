@@ -27,7 +27,7 @@ from bertkit.task_types.thresholds import EVEN, best_f1_threshold
 from bertkit.text.marks import word_pattern
 
 MOST_FREQUENT = "most frequent answer"
-MEAN = "mean"
+MEAN = "mean of train"
 BEST_SINGLE = "best single answer"
 BAG_OF_WORDS = "bag of words"
 

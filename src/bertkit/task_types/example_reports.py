@@ -7,6 +7,7 @@ from dataclasses import Field, dataclass, fields
 from typing import Any
 
 from bertkit.contracts import Example
+from bertkit.scores import lack_of
 
 _NOT_SHOWN = {"id", "label"}
 
@@ -30,11 +31,11 @@ class ExampleReport:
 
 
 def report_prediction(
-    example: Example, prediction: object, described: Mapping[str, object], score: Callable[[], float]
+    example: Example, prediction: object, described: Mapping[str, object], metric: str, score: Callable[[], float]
 ) -> ExampleReport:
     """The report of a prediction of any type.
 
-    ``described`` is its record in a file of predictions, and ``score`` computes the metric for this example alone.
+    ``described`` is its record in a file of predictions, and ``score`` computes ``metric`` for this example alone.
     """
     probabilities = getattr(prediction, "scores", None)
     answer = getattr(prediction, "label", None)
@@ -48,7 +49,7 @@ def report_prediction(
         text=join_texts(texts),
         gold=spell_value(example.label),
         answer=_spell_record(described) if answer is None else spell_value(answer),
-        error=_error(example.label, answer, confidence, score),
+        error=_error(example.label, answer, confidence, lambda: lack_of(metric, score())),
         confidence=confidence,
         num_truncated=num_truncated,
         words=count_words(texts),
@@ -92,9 +93,9 @@ def _spell_record(described: Mapping[str, object]) -> str:
     return ", ".join(f"{name}: {spell_value(value)}" for name, value in described.items() if name != "id")
 
 
-def _error(gold: object, answer: object, confidence: float | None, score: Callable[[], float]) -> float:
+def _error(gold: object, answer: object, confidence: float | None, lack: Callable[[], float]) -> float:
     if answer is not None and answer == gold:
         return 0.0
     if isinstance(gold, int | float) and isinstance(answer, int | float):
         return abs(answer - gold)
-    return max(0.0, 1 - score()) if confidence is None else confidence
+    return max(0.0, lack()) if confidence is None else confidence
