@@ -32,7 +32,7 @@ from bertkit.formats import compression
 from bertkit.inference import partial_records, prediction_files, prediction_formats
 from bertkit.machine import interrupts
 from bertkit.machine.interrupts import Interrupts
-from bertkit.metrics import correlation
+from bertkit.metrics import regression
 from bertkit.pretraining import run as pretraining
 from bertkit.runs import RunFolder
 from bertkit.storage import atomic as storage
@@ -231,8 +231,8 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
         "machine/test_interrupts.py::test_the_first_signal_is_a_request",
     ),
     "the correlation of a constant is 0": (
-        [(correlation, "UNDEFINED", 0.0)],
-        "metrics/test_correlation.py::test_a_correlation_with_a_constant_is_undefined",
+        [(regression, "UNDEFINED", 0.0)],
+        "metrics/test_regression.py::test_a_correlation_with_a_constant_is_undefined",
     ),
 }
 
