@@ -14,7 +14,7 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Number
 from pathlib import Path
@@ -147,12 +147,15 @@ def apply(record: Record, settings: Sequence[Setting]) -> Record:
     return typing.cast(Record, _apply(record, [(setting.path.split("."), setting) for setting in settings], record))
 
 
-def refuse_without_effect(record: object, settings: Iterable[Setting]) -> None:
-    """Raise a usage error for a setting that the others in ``record`` switch off, as ``needs`` of its record says."""
+def refuse_without_effect(record: object, settings: Iterable[Setting], *, varied: Collection[str] = ()) -> None:
+    """Raise a usage error for a setting that the others in ``record`` switch off, as ``needs`` of its record says.
+
+    The settings ``varied`` have several values, of which one may switch it on.
+    """
     for setting in settings:
         for owner, rest in _owners(record, setting.path):
             needs: Mapping[str, str] = owner.needs() if hasattr(owner, "needs") else {}
-            if needed := needs.get(rest):
+            if (needed := needs.get(rest)) and needed.partition("=")[0] not in varied:
                 raise usage_error(f"{setting.origin}: {setting.path} has no effect without {needed}.")
 
 

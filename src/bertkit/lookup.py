@@ -86,19 +86,24 @@ def find(package: str, name: str, kind: type[T]) -> T:
     """The value called ``name``; for an unknown name the error lists the package."""
     module, _, attribute = name.partition(":")
     if "." in module.strip("."):
-        attribute = attribute or module.rpartition(".")[2]
-        loaded = load_module(package, module)
-        value = getattr(loaded, attribute, None)
-        if isinstance(value, kind):
-            return value
-        others = [each for each in _values_of(loaded, module, kind) if ":" in each]
-        advice = f" There are: {', '.join(others)}." if others else ""
-        raise usage_error(f'{module} has no {kind.__name__} named "{attribute}".{advice}')
+        return find_outside(f"{module}:{attribute or module.rpartition('.')[2]}", kind)
     if module in list_modules(package):
         found = _values_of(load_module(package, module), module, kind)
         if name in found:
             return found[name]
     raise _unknown(package, name, list(values(package, kind)))
+
+
+def find_outside(name: str, kind: type[T]) -> T:
+    """The value ``my_lab.irony:irony`` of a module outside bertkit, which may have no dot here."""
+    module, _, attribute = name.partition(":")
+    loaded = _load_outside(module)
+    value = getattr(loaded, attribute, None)
+    if isinstance(value, kind):
+        return value
+    others = [each for each in _values_of(loaded, module, kind) if ":" in each]
+    advice = f" There are: {', '.join(others)}." if others else ""
+    raise usage_error(f'{module} has no {kind.__name__} named "{attribute}".{advice}')
 
 
 def spell_trust() -> str:

@@ -175,6 +175,29 @@ def test_an_option_cannot_be_given_and_varied(workspace: Path, tmp_path: Path) -
         )
 
 
+@pytest.mark.parametrize(
+    ("grid", "given", "message"),
+    [
+        (["lr=0.01"], ["optimizer.muon_lr=0.1"], "--set: optimizer.muon_lr has no effect without optimizer.kind=muon"),
+        (["optimizer.muon_lr=0.1,0.2"], [], "--grid: optimizer.muon_lr has no effect without optimizer.kind=muon"),
+        (["optimizer.muon_lr=0.1,0.2", "optimizer.kind=muon,nosuch"], [], "nosuch"),
+    ],
+)
+def test_what_no_point_of_a_sweep_reads_is_an_error(
+    workspace: Path, tmp_path: Path, grid: list[str], given: list[str], message: str
+) -> None:
+    """A grid whose points differ in nothing; the last one is refused for another reason."""
+    with pytest.raises(BertkitError, match=message):
+        bertkit.tune(
+            workspace / "reviews.csv",
+            model=workspace / "run",
+            output=tmp_path / "sweep",
+            grid=grid,
+            set=given,
+            progress="quiet",
+        )
+
+
 def test_a_small_model_has_settings_of_its_own(workspace: Path, tmp_path: Path) -> None:
     """Without any option, the printed next step is the best setting that is known for its size."""
     chosen: dict[str, dict[str, Any]] = {

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from bertkit.errors import BAD_DATA, BertkitError
-from bertkit.formats.compression import ByteStream, suffix_of
+from bertkit.formats.compression import ByteStream
 
 DATA = random.Random(13).randbytes(3_000_001)
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -61,11 +61,3 @@ def test_a_truncated_file_is_an_error_that_names_it(suffix: str, keep: int, tmp_
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"none\.txt cannot be read"):
         list(ByteStream(tmp_path / "none.txt"))
-
-
-@pytest.mark.parametrize(
-    ("name", "suffix"),
-    [("a.csv", ".csv"), ("a.csv.gz", ".csv"), ("A.TXT.XZ", ".txt"), ("a.b.jsonl", ".jsonl"), ("a", ""), ("a.gz", "")],
-)
-def test_the_suffix_is_that_of_the_content_in_lower_case(name: str, suffix: str) -> None:
-    assert suffix_of(Path(name)) == suffix

@@ -102,6 +102,12 @@ def test_a_list_of_records_is_a_split(tmp_path: Path) -> None:
     assert find_splits(tmp_path) == {"train": [tmp_path / "train.json"]}
 
 
+def test_names_of_files_may_be_in_capitals(tmp_path: Path) -> None:
+    write(tmp_path / "train.CSV", 3)
+    write(tmp_path / "Dev.csv", 3)
+    assert find_splits(tmp_path) == {"train": [tmp_path / "train.CSV"], "dev": [tmp_path / "Dev.csv"]}
+
+
 def test_columns_of_tags_are_files_of_splits(tmp_path: Path) -> None:
     for split in ("train", "dev"):
         (tmp_path / f"{split}.conll").write_text("a O\nb B-X\n", encoding="utf-8")

@@ -18,6 +18,7 @@ from bertkit.inference.pipeline import load
 from bertkit.inference.saliency import Saliency, can_explain, explain
 from bertkit.model import Model
 from bertkit.task_types import (
+    MultiLabelTask,
     MultipleChoiceTask,
     QuestionAnsweringTask,
     TaggingTask,
@@ -147,6 +148,19 @@ def test_a_task_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     save_model(tmp_path / "own", Model(make_encoder(tokenizer), {}), tokenizer, metadata={"task": record})
     with pytest.raises(BertkitError, match="no_such_module"):
         explain(load(tmp_path / "own"), TEXT)
+
+
+def test_of_several_labels_one_that_is_predicted_is_explained(folder: Path) -> None:
+    """A rare label has a low threshold, and a frequent one may be more probable and still below its own."""
+    pipeline = load(folder / "topics")
+    task = pipeline.task
+    assert isinstance(task, MultiLabelTask)
+    scores = pipeline.classify(TEXT).scores
+    first, *_, last = sorted(task.labels, key=lambda label: -scores[label])
+    none, every = dict.fromkeys(task.labels, 1.0), dict.fromkeys(task.labels, 0.0)
+    for thresholds, expected in ((none, first), (every, first), (none | {last: 0.0}, last)):
+        pipeline.task = replace(task, thresholds=thresholds)
+        assert explain(pipeline, TEXT).prediction == expected
 
 
 def test_what_can_be_explained() -> None:

@@ -75,6 +75,31 @@ def _import_ranking() -> FileTask:
 
 
 @pytest.mark.usefixtures("user_module")
+def test_a_module_needs_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ranks.py").write_text(MODULE)
+    monkeypatch.setenv("BERTKIT_TRUST", "ranks")
+    monkeypatch.delitem(sys.modules, "ranks", raising=False)
+    loaded = from_record({"type": "ranks:RankingTask", "name": "x", "metric": "spearman", "places": 5})
+    assert loaded.record()["type"] == "ranks:RankingTask"
+    assert from_record(json.loads(json.dumps(loaded.record()))) == loaded
+    sys.modules.pop("ranks")
+    monkeypatch.setenv("BERTKIT_TRUST", "")
+    with pytest.raises(BertkitError, match="a file names the module ranks, which is code outside bertkit"):
+        from_record(loaded.record())
+
+
+@pytest.mark.parametrize("place", ["function", "script"])
+def test_a_class_that_cannot_be_imported_is_an_error_before_the_training(place: str) -> None:
+    class LocalTask(TaggingTask):
+        """As in a notebook or a script, or as here in a function."""
+
+    if place == "script":
+        LocalTask.__module__, LocalTask.__qualname__ = "__main__", "LocalTask"
+    with pytest.raises(BertkitError, match="LocalTask cannot be imported from where it is defined"):
+        LocalTask(name="local", labels=("O", "B-X")).record()
+
+
+@pytest.mark.usefixtures("user_module")
 @pytest.mark.parametrize(
     ("kind", "message"),
     [

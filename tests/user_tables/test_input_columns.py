@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bertkit.batch import Feature
+from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
 from bertkit.errors import BertkitError
 from bertkit.task_types import (
     Columns,
+    FileTask,
     MultiLabelTask,
     Split,
     TaggingTask,
@@ -159,6 +164,40 @@ class OwnFormatTask(TextClassificationTask):
     def reader(self) -> TextReader:
         reader = super().reader
         return OwnFormatReader(name=reader.name, files=reader.files, pair=reader.pair, read_label=reader.read_label)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnTask(FileTask):
+    """A task of texts that is written from nothing: what is not used here is not written."""
+
+    @property
+    def reader(self) -> TextReader:
+        return TextReader(name=self.name, files=self.files, pair=False, read_label=lambda cell, where: cell)
+
+    def encode(self, example: Any, tokenizer: Tokenizer) -> list[Feature]:
+        raise NotImplementedError
+
+    def objectives(self, encoder: Encoder) -> dict[str, Objective]:
+        raise NotImplementedError
+
+    def decode(self, example: Any, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> Any:
+        raise NotImplementedError
+
+    def describe(self, example: Any, prediction: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def score(self, examples: Iterable[Any], predictions: Iterable[Any]) -> dict[str, float]:
+        raise NotImplementedError
+
+
+def test_a_task_that_reads_texts_as_bertkit_does_takes_names_of_columns(tmp_path: Path) -> None:
+    task = OwnTask(name="own", metric="accuracy", files=known().files)
+    path = write(tmp_path, "body,other\na b,c\n")
+    found, _ = choose_columns(task, path, text="body")
+    assert isinstance(found, OwnTask)
+    assert [each.first for each in found.reader.read(path)] == ["a b"]
+    with pytest.raises(BertkitError, match=r"own is a task on one text: leave out --pair\."):
+        choose_columns(task, path, text="body", pair="other")
 
 
 class OwnFormatReader(TextReader):

@@ -11,7 +11,6 @@ from typing import cast
 from bertkit.api.paths import given_path, optional_path
 from bertkit.api.verb import verb
 from bertkit.errors import count_of, usage_error, verb_of
-from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8, check_encoding
 from bertkit.formats.memory_tables import TEMPORARY, errors_about
 from bertkit.inference.embedding import check_layers
@@ -27,6 +26,7 @@ from bertkit.options.inputs import STREAM, read_stdin
 from bertkit.options.job import AnyPath
 from bertkit.report.progress import Progress
 from bertkit.results import Results
+from bertkit.storage.suffixes import suffix_of
 
 
 @verb(EmbedOptions)

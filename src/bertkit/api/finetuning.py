@@ -38,8 +38,7 @@ def finetune(options: FinetuneOptions) -> FinetuneResult:
     with Progress(options.progress) as bar:
         model = ModelFolder.open(options.model)  # before the table, which may be large, is read
         task = choose_task(options, bar)
-        settings = _list_settings(options, task, model)
-        run = apply(_new_run(options, task), settings)
+        run, settings = _plan(options, task, model)
         refuse_without_effect(run, parse_settings(options.set))
         _say_notes(run, bar)
         _say_measured(settings, bar)
@@ -48,8 +47,7 @@ def finetune(options: FinetuneOptions) -> FinetuneResult:
             first = replace(run, output=run.output / "first", seeds=1)
             run_finetuning(first, bar, origins=origins(first, settings), model=model)
             model = ModelFolder.open(first.output)
-            settings = _list_settings(options, task, model, without=_OF_FIRST)
-            run = apply(_new_run(options, task), settings)
+            run, settings = _plan(options, task, model, without=_OF_FIRST)
             run = replace(run, model=first.output, from_scratch=False, reinit_layers=0)
             _say_measured(settings, bar)
         return run_finetuning(run, bar, origins=origins(run, settings), model=model)
@@ -63,7 +61,7 @@ def _choose_next(options: FinetuneOptions, model: ModelFolder, bar: Progress) ->
     )
     task = choose_task(then, bar)
     try:
-        run = apply(_new_run(options, task), _list_settings(options, task, model, without=_OF_FIRST))
+        run, _ = _plan(options, task, model, without=_OF_FIRST)
     except BertkitError as error:
         raise usage_error(f"for the task of --then, {task.name}: {error}") from error
     _say_notes(run, bar)
@@ -83,8 +81,10 @@ def tune(options: TuneOptions) -> SweepResult:
         task = choose_task(options, bar)
         given = [each.path for each in (*_given_settings(options), *parse_settings(options.set))]
         axes = read_axes(options.grid, given=given, ranges=options.trials is not None)
-        settings = _list_settings(options, task, model, varied=[axis.path for axis in axes])
-        run = apply(_new_run(options, task), settings)
+        varied = [axis.path for axis in axes]
+        run, settings = _plan(options, task, model, varied=varied)
+        swept = [*parse_settings(options.set), *(Setting(path, None, "--grid") for path in varied)]
+        refuse_without_effect(run, swept, varied=varied)
         _say_notes(run, bar)
         _say_measured(settings, bar)
         sweep = Sweep(base=run, axes=fit_ranges(axes, run), trials=options.trials, sampler=options.sampler)
@@ -95,13 +95,26 @@ def _new_run(options: TaskTrainingOptions, task: FileTask) -> FinetuneRun:
     return FinetuneRun(task=task, model=Path(options.model), output=Path(options.output))
 
 
-def _list_settings(
+def _plan(
     options: TaskTrainingOptions,
     task: FileTask,
     model: ModelFolder,
     *,
     varied: Collection[str] = (),
     without: Collection[str] = (),
+) -> tuple[FinetuneRun, list[Setting]]:
+    """The run with all settings, and the settings."""
+    settings = _list_settings(options, task, model, varied=varied, without=without)
+    return apply(_new_run(options, task), settings), settings
+
+
+def _list_settings(
+    options: TaskTrainingOptions,
+    task: FileTask,
+    model: ModelFolder,
+    *,
+    varied: Collection[str],
+    without: Collection[str],
 ) -> list[Setting]:
     """The settings of the profile, or of small models without one; then those of the options, which win.
 

@@ -36,8 +36,8 @@ def evaluate(options: EvaluateOptions, *, json: bool, verbosity: Verbosity) -> N
 
 def _suffix_of_data(run: Path) -> str:
     """The suffix of the files of a fine-tuning; ``.csv`` if they are not on record."""
-    from bertkit.formats.compression import suffix_of
     from bertkit.runs import read_run
+    from bertkit.storage.suffixes import suffix_of
 
     record = read_run(run) if (run / "run.json").exists() else {}
     files = [file["file"] for split in record.get("data", {}).values() for file in split]

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from bertkit.data.ngrams import NgramHasher
 from bertkit.errors import data_error
-from bertkit.formats.compression import ByteStream, suffix_of
+from bertkit.formats.compression import ByteStream
 from bertkit.formats.lines import at_line, open_lines
 from bertkit.formats.tables import Table
 from bertkit.storage.json_text import parse_json
+from bertkit.storage.suffixes import JSON_LINES, suffix_of
 
 NGRAM = 13
 """Words."""
@@ -98,7 +99,7 @@ def _read(file: Path) -> Iterator[str]:
         yield from _strings(_parse(str(file), b"".join(ByteStream(file))))
         return
     with open_lines(file) as lines:
-        if suffix in (".jsonl", ".ndjson"):
+        if suffix in JSON_LINES:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield from _strings(_parse(at_line(file, number), line))

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from bertkit.errors import usage_error
-from bertkit.formats.compression import ByteStream, suffix_of
+from bertkit.formats.compression import ByteStream
 from bertkit.formats.decoding import BadBytes as BadBytes
 from bertkit.formats.decoding import DecodingLog, cut_lines, decode
 from bertkit.formats.markup import read_html, read_markdown
@@ -29,6 +29,7 @@ from bertkit.formats.plain_text import WIKI_EXTRACTOR, drop_gutenberg_frame, rea
 from bertkit.formats.records import LONGEST_RECORD, find_field, read_jsonl, read_parquet
 from bertkit.formats.text_files import kind_of
 from bertkit.formats.wet import read_wet
+from bertkit.storage.suffixes import suffix_of
 from bertkit.text.sentences import LONGEST as LONGEST_SENTENCE
 from bertkit.text.sentences import split_sentences
 

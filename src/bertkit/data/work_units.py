@@ -14,8 +14,9 @@ from bertkit.data.shards import SourceRecord
 from bertkit.data.sources import LineForm, ReadLog, ReadOptions, find_line_form, read_chunks
 from bertkit.data.tokenizing import TokenizedBlock
 from bertkit.data.unit_worker import UnitResult, WorkUnit
-from bertkit.formats.compression import COMPRESSIONS, ByteStream
+from bertkit.formats.compression import ByteStream
 from bertkit.storage.remote import RemotePath
+from bertkit.storage.suffixes import COMPRESSIONS
 
 _UNIT_BYTES = 1_000_000
 """A unit takes about 150 MB of memory while it is tokenized, and a third of a second of one core."""

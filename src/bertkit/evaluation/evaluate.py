@@ -33,7 +33,7 @@ from bertkit.storage.checksums import fingerprint_of
 from bertkit.task_files.files import check_split
 from bertkit.task_types import FileTask, TextTask
 from bertkit.task_types.held_out import describe_unlabelled
-from bertkit.user_tables.input_columns import TableTask
+from bertkit.user_tables.input_columns import reads_tables
 
 REPORT_FILES = ("report.html", "report.json")
 
@@ -87,7 +87,7 @@ def _refuse_predictions(task: FileTask, split: str) -> None:
     """Raise a data error for predictions: every one of them would be right, if they are of the same model."""
     files = task.files.splits[split]
     label = files.columns.label
-    for name in files.files if isinstance(task, TableTask) and label else ():
+    for name in files.files if reads_tables(task) and label else ():
         if (gold := f"{INPUT_PREFIX}{label}") in task.files.table(Path(name), files.form):
             raise data_error(
                 f"{name} is a file of predictions: its column {label} has what a model said, and {gold} the labels. "
@@ -180,7 +180,7 @@ def _judge(
             *list_cautions(
                 task,
                 [each.label for each in examples],
-                [each.label for each in predictions],
+                [each.label for each in predictions] if task.spells_answers else [],
                 evaluation[task.metric],
                 trained=model.task,
                 seeds=run.seeds if run else (),

@@ -9,7 +9,7 @@ from bertkit.errors import count_of
 from bertkit.finetuning.results import SeedResult
 from bertkit.metrics.entities import OUTSIDE
 from bertkit.scores import Score, gain_of, is_defined, is_perfect, kind_of
-from bertkit.task_types import FileTask, MultiLabelTask, QuestionAnsweringTask, TextClassificationTask
+from bertkit.task_types import FileTask, MultiLabelTask, TextClassificationTask
 from bertkit.task_types.class_weights import Weightable
 
 _FEW_EXAMPLES = 200
@@ -38,11 +38,12 @@ def list_cautions(
 ) -> list[str]:
     """All of them for a model that has this ``score`` on a split of ``task``, with the right answers ``gold``.
 
-    ``predicted`` are its answers, empty where they are not known. ``trained`` is the task of its training, ``seeds``
-    are the results, and ``is_training_dev`` says whether its epochs and thresholds were chosen on these examples.
+    ``predicted`` are its answers, empty where they are not known or not spelled. ``trained`` is the task of its
+    training, ``seeds`` are the results, and ``is_training_dev`` says whether its epochs and thresholds were chosen on
+    these examples.
     """
     return [
-        *(_caution_about_answers(gold, predicted, split, trained) if _answers_are_spelled(task) else []),
+        *_caution_about_answers(gold, predicted, split, trained),
         *(_caution_about_thresholds(trained, gold) if is_training_dev else []),
         *_caution_about_zero(score, task, gold, split),
         *(_caution_about_epochs(seeds, trained.metric) if seeds else []),
@@ -69,11 +70,6 @@ def caution_about_size(num_examples: int, metric: str) -> list[str]:
         "error": f"{min(0.76 * half_width, 1):.0%} of it",
     }[kind_of(metric).scale]
     return [f"with {count_of(num_examples, 'dev example')} a score is uncertain by {uncertain} up or down"]
-
-
-def _answers_are_spelled(task: FileTask) -> bool:
-    """Whether an answer is what the user would call it: a label or a text, and not tags or the number of a choice."""
-    return task.predicts_one_class or isinstance(task, MultiLabelTask | QuestionAnsweringTask)
 
 
 def _caution_about_answers(

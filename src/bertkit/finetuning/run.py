@@ -27,7 +27,7 @@ from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
 from bertkit.runs import DONE, RunFolder, differing_settings, read_run
 from bertkit.storage.checksums import fingerprint_of, sha256_of
-from bertkit.task_types import FileTask, MultiLabelTask
+from bertkit.task_types import FileTask
 
 
 def finetune(
@@ -148,7 +148,7 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     result = summarize_seeds(folder, run.task.metric, results, data.baselines)
     gold = [example.label for example in data.dev]
     best = ModelFolder.open(folder.model)
-    predicted = _predict_classes(data, best)
+    predicted = _predict_answers(data, best)
     score = result.best.scores[result.metric]
     warnings = [
         *list_cautions(run.task, gold, predicted, score, trained=run.task, seeds=results),
@@ -165,10 +165,10 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     return result
 
 
-def _predict_classes(data: FinetuningData, best: ModelFolder) -> list[object]:
-    """The class or labels that the model of the best seed predicts for each dev example; nothing in other tasks."""
+def _predict_answers(data: FinetuningData, best: ModelFolder) -> list[object]:
+    """What the model of the best seed answers for each dev example; nothing where answers are not spelled."""
     task = data.run.task
-    if not task.predicts_one_class and not isinstance(task, MultiLabelTask):
+    if not task.spells_answers:
         return []
     model = best.load_model(task.objectives).to(default_device())
     trained = trained_task(best) or task  # with the thresholds that were chosen

@@ -15,10 +15,11 @@ from types import ModuleType
 from typing import IO, Any
 
 from bertkit.errors import BertkitError, data_error
-from bertkit.formats.compression import COMPRESSIONS, check_unpacked
+from bertkit.formats.compression import check_unpacked
 from bertkit.optional import require
 from bertkit.storage.atomic import read_object
 from bertkit.storage.json_text import parse_json
+from bertkit.storage.suffixes import COMPRESSIONS
 
 Values = tuple[object, ...]
 _Converter = Callable[[object], object]

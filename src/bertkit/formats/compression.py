@@ -16,8 +16,6 @@ import zstandard
 
 from bertkit.errors import BertkitError, data_error
 
-COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
-
 ALWAYS_UNPACKED = 1 << 24
 MOST_EXPANSION = 30
 """A compressed file may unpack to 16 MiB, or to 30 times its own length. Text unpacks to 3 to 5 times its length, a
@@ -54,11 +52,6 @@ class ByteStream:
             cause = getattr(error, "strerror", None)
             problem = f"cannot be read: {cause}" if cause else f"is damaged or cut off: {error}"
             raise data_error(f"{self.path} {problem}.") from error
-
-
-def suffix_of(path: Path) -> str:
-    """The suffix without that of a compression, in lower case; empty if there is none."""
-    return Path(path.stem if path.suffix.lower() in COMPRESSIONS else path.name).suffix.lower()
 
 
 def most_unpacked(path: Path) -> int:

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from bertkit.errors import BertkitError, data_error
-from bertkit.formats.compression import ByteStream, suffix_of
+from bertkit.formats.compression import ByteStream
 from bertkit.formats.encodings import (
     UTF_8,
     advise_on_conversion,
@@ -20,6 +20,7 @@ from bertkit.formats.encodings import (
     refuse_other_formats,
 )
 from bertkit.formats.workbooks import is_workbook, workbook_lines
+from bertkit.storage.suffixes import suffix_of
 
 _LONGEST_LINE = 16_000_000
 """Bytes; a file without line ends is refused before it fills the memory."""

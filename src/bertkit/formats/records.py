@@ -12,9 +12,10 @@ from typing import IO, Any
 
 from bertkit.errors import data_error, did_you_mean
 from bertkit.formats.arrow import check_names, list_values, open_parquet, require_parquet, text_columns, unpacked_size
-from bertkit.formats.compression import COMPRESSIONS, ByteStream, check_unpacked
+from bertkit.formats.compression import ByteStream, check_unpacked
 from bertkit.formats.decoding import BadBytes, DecodingLog, decode_value
 from bertkit.storage.json_text import parse_json
+from bertkit.storage.suffixes import COMPRESSIONS
 
 LONGEST_RECORD = 1 << 27
 """Characters of one line of JSON; a whole line must fit into memory."""

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.arrow import dataset_splits
-from bertkit.formats.compression import COMPRESSIONS
 from bertkit.storage.locations import is_dataset, is_table_folder, is_text_folder
+from bertkit.storage.suffixes import COMPRESSIONS, TABLES
 
 _NAMES = {
     "train": ("train", "training"),
     "dev": ("dev", "validation", "valid", "val", "eval"),
     "test": ("test",),
 }
-_SUFFIXES = rf"\.(csv|tsv|txt|json|jsonl|ndjson|parquet|xlsx|conll|iob|bio)({'|'.join(map(re.escape, COMPRESSIONS))})?"
+_SUFFIXES = rf"({'|'.join(map(re.escape, TABLES))})({'|'.join(map(re.escape, COMPRESSIONS))})?"
 _SHARD = r"-(\d{5})-of-(\d{5})"
 """How Hugging Face names the parts of a table."""
 
@@ -77,7 +77,7 @@ def _folders(folder: Path, split: str) -> list[Path]:
 
 
 def _files(folder: Path, split: str) -> list[Path]:
-    pattern = re.compile(rf"({'|'.join(_NAMES[split])})({_SHARD})?{_SUFFIXES}")
+    pattern = re.compile(rf"({'|'.join(_NAMES[split])})({_SHARD})?{_SUFFIXES}", re.IGNORECASE)
     return sorted(path for path in folder.iterdir() if path.is_file() and pattern.fullmatch(path.name))
 
 

@@ -13,11 +13,11 @@ from typing import Literal, NamedTuple
 from bertkit.errors import BertkitError, data_error, usage_error
 from bertkit.formats.arrow import dataset_splits
 from bertkit.formats.cells import is_number
-from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import Lines, at_line
 from bertkit.formats.text_folders import COLUMNS
 from bertkit.formats.workbooks import is_workbook
 from bertkit.storage.locations import is_dataset, is_text_folder
+from bertkit.storage.suffixes import JSON, suffix_of
 
 _DELIMITERS = ",;\t|"
 SAMPLE_LINES = 1000
@@ -85,7 +85,7 @@ def guess_format(path: Path, lines: Lines) -> Format:
         raise data_error(f"{path} is empty.")
     if _SEPARATOR_LINE.fullmatch(sample[0].strip()):
         raise data_error(f"{at_line(path, 1)}: {sample[0].strip()} is a line for Excel alone. Delete it.")
-    if suffix in (".jsonl", ".ndjson", ".json"):
+    if suffix in JSON:
         begin = sample[0].strip()
         return Format(kind="json" if suffix == ".json" and (begin[0] == "[" or begin == "{") else "jsonl")
     if suffix == ".txt" and "\t" not in sample[0]:

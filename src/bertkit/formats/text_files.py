@@ -11,8 +11,8 @@ from shlex import quote
 from typing import Literal
 
 from bertkit.errors import count_of, data_error, did_you_mean, usage_error
-from bertkit.formats.compression import COMPRESSIONS, suffix_of
 from bertkit.storage.remote import RemotePath
+from bertkit.storage.suffixes import COMPRESSIONS, suffix_of
 
 TextKind = Literal["txt", "jsonl", "parquet", "mediawiki", "wet", "html", "markdown"]
 

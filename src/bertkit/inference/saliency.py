@@ -74,8 +74,9 @@ def explain(pipeline: Pipeline, text: str, second: str | None = None) -> Salienc
     """The contribution of each token to what the model predicts for a text.
 
     ``second`` is the second text of a pair, or the context of a question. For a text with a mask the prediction is the
-    best word of the first mask, for a tagger the most certain tag that is not "O", for several labels the one with the
-    highest score. A usage error if a tagger gives every word the tag "O".
+    best word of the first mask, for a tagger the most certain tag that is not "O", of several labels the most probable
+    one that is predicted, or the most probable one of all where none is. A usage error if a tagger gives every word the
+    tag "O".
     """
     check_content(text, "text")
     model, target = _prepare(pipeline, text, second)
@@ -198,7 +199,10 @@ def _explain_text(pipeline: Pipeline, task: TextTask, example: TextExample) -> _
         if isinstance(task, RegressionTask):
             number = task.decode(example, [feature], [_to_arrays(outputs)]).label
             return f"{number:.3f}", lambda found: found["value"]
-        best = int(outputs["logits"][0].argmax())
+        answer = task.decode(example, [feature], [_to_arrays(outputs)])
+        predicted = answer.label if isinstance(answer.label, tuple) else (answer.label,)
+        name = max(predicted or task.labels, key=lambda label: answer.scores[str(label)])
+        best = task.labels.index(str(name))
         return task.labels[best], lambda found: found["logits"][:, best]
 
     return _Target(feature, find)

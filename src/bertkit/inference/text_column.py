@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.errors import usage_error
-from bertkit.formats.compression import suffix_of
 from bertkit.formats.table_formats import Format
 from bertkit.formats.tables import Table, require_text
+from bertkit.storage.suffixes import suffix_of
 from bertkit.task_files.columns import guess_texts, looks_like_name
 
 

@@ -31,14 +31,10 @@ from bertkit.storage.locations import (
     require_tokenizer,
 )
 from bertkit.storage.remote import RemotePath, is_url, to_path
+from bertkit.storage.suffixes import COMPRESSIONS, TABLES
 
 STREAM = Path("-")
 """stdin or stdout in place of a file."""
-
-_TABLES = (
-    *(".conll", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".xlsx"),
-    *(".gz", ".bz2", ".xz", ".zst"),
-)
 
 
 def read_stdin() -> Iterator[bytes]:
@@ -116,7 +112,7 @@ TablePath = Annotated[AnyPath | DataTable, Input("any")]
 
 def looks_like_table(name: str) -> bool:
     """Whether the name of a task ends as that of a file does."""
-    return Path(name).suffix in _TABLES
+    return Path(name).suffix.lower() in (*TABLES, *COMPRESSIONS)
 
 
 def check_inputs(options: Any) -> None:
@@ -174,7 +170,7 @@ def _each(check: Callable[[Path], None]) -> Callable[[Sequence[Path]], None]:
 def _check_streams(paths: Sequence[Path]) -> None:
     """Tables, or ``-``. A path with spaces was probably meant as a text."""
     for path in paths:
-        if " " in path.name and path.suffix not in _TABLES and not path.exists():
+        if " " in path.name and not looks_like_table(path.name) and not path.exists():
             raise usage_error(f'no file at "{path}". A text itself is read from stdin, with - in place of the file.')
     require_tables([path for path in paths if path != STREAM])
 

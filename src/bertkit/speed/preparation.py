@@ -19,11 +19,11 @@ from bertkit.contracts import SubwordTokenizer
 from bertkit.data.prepare import prepare
 from bertkit.data.sources import read_texts
 from bertkit.errors import count_of, data_error, usage_error
-from bertkit.formats.compression import suffix_of
 from bertkit.machine.processor import count_cores
 from bertkit.optional import require
 from bertkit.options.speed import PreparationPeer
 from bertkit.speed.rounds import EXTRA, OWN, SpeedComparison, add_peers, compare
+from bertkit.storage.suffixes import suffix_of
 from bertkit.text.base import BaseTokenizer
 
 _LINES = 10_000

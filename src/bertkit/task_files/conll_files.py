@@ -12,8 +12,8 @@ from itertools import islice
 from pathlib import Path
 
 from bertkit.errors import count_of, data_error
-from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_line, open_lines
+from bertkit.storage.suffixes import TAG_COLUMNS, suffix_of
 from bertkit.task_files.files import Columns
 
 COLUMNS = Columns(first="word", label="tag")
@@ -22,7 +22,6 @@ COLUMNS = Columns(first="word", label="tag")
 _TAG = re.compile(r"O|[BIESLU](-\S+)?")
 _DOCUMENT = "-DOCSTART-"
 _COMMENT = re.compile("#+ ")
-_TAG_SUFFIXES = (".conll", ".iob", ".bio")
 _SAMPLE_LINES = 50
 
 
@@ -85,7 +84,7 @@ def read_columns(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
 
 def is_conll(path: Path) -> bool:
     """Whether a file has columns of words and tags by the end of its name."""
-    return suffix_of(path) in _TAG_SUFFIXES
+    return suffix_of(path) in TAG_COLUMNS
 
 
 def has_tag_columns(path: Path, encoding: str | None = None) -> bool:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertkit.errors import data_error, did_you_mean, usage_error
-from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import at_row
 from bertkit.formats.table_formats import Format
 from bertkit.formats.tables import Table, require_text
 from bertkit.storage.checksums import sha256_of, size_of
+from bertkit.storage.suffixes import suffix_of
 from bertkit.task_files.indicators import join_indicators
 
 

@@ -17,10 +17,11 @@ from textwrap import shorten
 from typing import Literal, NamedTuple
 
 from bertkit.errors import BertkitError, count_of, data_error, did_you_mean, list_names, verb_of
-from bertkit.formats.compression import ByteStream, suffix_of
+from bertkit.formats.compression import ByteStream
 from bertkit.formats.lines import at_line, at_row
 from bertkit.formats.tables import Table, require_text
 from bertkit.storage.json_text import parse_json
+from bertkit.storage.suffixes import suffix_of
 from bertkit.task_files.files import Columns
 
 Fault = Literal[

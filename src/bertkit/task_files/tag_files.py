@@ -8,17 +8,17 @@ from pathlib import Path
 
 from bertkit.errors import data_error
 from bertkit.formats.cells import Structure
-from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table
 from bertkit.storage.json_text import parse_json
 from bertkit.storage.locations import is_dataset
+from bertkit.storage.suffixes import JSON, suffix_of
 from bertkit.task_files.columns import find_id, first_named
 from bertkit.task_files.conll_files import Sentence, has_tag_columns, read_columns, require_tag
 from bertkit.task_files.entity_spans import find_span_column, find_text_column, read_texts
 from bertkit.task_files.word_tables import find_word_columns, names_words, read_word_rows
 
-_LIST_SUFFIXES = (".json", ".jsonl", ".ndjson", ".parquet")
+_LIST_SUFFIXES = (*JSON, ".parquet")
 """Tables whose cells can be lists."""
 
 _TABLE_SUFFIXES = (*_LIST_SUFFIXES, ".csv", ".xlsx")

@@ -53,13 +53,16 @@ class FileTask(Task[E, P]):
     The class variables hold what depends on the type of the task: ``pipeline_tag`` is Hugging Face's name of it,
     ``pipeline_method`` the method of ``Pipeline`` for a single input, ``score_names`` the scores that ``metric`` may be
     (any if it is empty, as in a user's own class), ``predicts_one_class`` whether a prediction is one of ``labels``, so
-    that a confusion matrix and McNemar's test apply, and ``truncated`` what may be cut off: a text or a question.
+    that a confusion matrix and McNemar's test apply, ``spells_answers`` whether the ``label`` of a prediction is what
+    the user would call it, and not tags or the number of a choice, and ``truncated`` what may be cut off: a text or a
+    question.
     """
 
     pipeline_tag: ClassVar[str] = ""
     pipeline_method: ClassVar[str] = ""
     score_names: ClassVar[tuple[str, ...]] = ()
     predicts_one_class: ClassVar[bool] = False
+    spells_answers: ClassVar[bool] = False
     truncated: ClassVar[str] = "text"
 
     files: TaskFiles = field(default_factory=TaskFiles)
@@ -155,7 +158,15 @@ class FileTask(Task[E, P]):
 
 
 def type_name(kind: type[FileTask]) -> str:
-    """The name of a class of tasks in a record: ``tagging``, or ``my_lab.ranking:RankingTask`` of a user's module."""
+    """The name of a class of tasks in a record: ``tagging``, or ``my_lab.ranking:RankingTask`` of a user's module.
+
+    A class of a notebook, of a script or of a function is a usage error: whoever opens the model could not import it.
+    """
+    if kind.__module__ == "__main__" or kind.__name__ != kind.__qualname__:
+        raise usage_error(
+            f"{kind.__qualname__} cannot be imported from where it is defined, so that its model could not be opened "
+            "later: move the class to the top level of a module, such as my_lab/ranking.py, and import it from there."
+        )
     package, _, module = kind.__module__.rpartition(".")
     return module if package == __package__ else f"{kind.__module__}:{kind.__qualname__}"
 

@@ -58,6 +58,7 @@ class MultiLabelTask(TextTask):
 
     pipeline_method = "classify"
     score_names = tuple(_SCORES)
+    spells_answers = True
 
     metric: str = "micro_f1"
     also: tuple[str, ...] = ("macro_f1", "subset_accuracy")

@@ -43,6 +43,7 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
     pipeline_tag = "question-answering"
     pipeline_method = "answer"
     score_names = ("f1", "exact_match", "exact")
+    spells_answers = True
     truncated = "question"
 
     metric: str = "f1"

@@ -42,7 +42,7 @@ def _find_type(name: str) -> type[FileTask]:
             raise data_error(f'no type of task is called "{name}". There are: {", ".join(TASK_TYPES)}.')
         return TASK_TYPES[name]
     with lookup.names_from_a_file():
-        kind: object = lookup.find("task_types", name, type)
-    if not isinstance(kind, type) or not issubclass(kind, FileTask):
+        kind = lookup.find_outside(name, type)
+    if not issubclass(kind, FileTask):
         raise data_error(f"{name} is not a class of tasks.")
     return kind

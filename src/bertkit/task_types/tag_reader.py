@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from bertkit.errors import count_of, data_error, did_you_mean, verb_of
-from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_row, open_lines
 from bertkit.formats.tables import Table
 from bertkit.metrics.entities import SCHEMES, convert
+from bertkit.storage.suffixes import suffix_of
 from bertkit.task_files.columns import find_id
 from bertkit.task_files.conll_files import COLUMNS, Sentence, has_tag_columns
 from bertkit.task_files.entity_spans import split_words

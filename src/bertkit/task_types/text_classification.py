@@ -50,6 +50,7 @@ class TextClassificationTask(TextTask):
     score_names = ("f1", *_SCORES)
     answer_columns = AnswerColumns(columns=("id", "label", "probability"))
     predicts_one_class = True
+    spells_answers = True
 
     spellings: tuple[str, ...] = ()
     class_weights: Mapping[str, PositiveFloat] = field(default_factory=dict)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertkit.errors import count_of, data_error, verb_of
-from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_row, open_lines
 from bertkit.formats.table_formats import Format
 from bertkit.formats.tables import Table
+from bertkit.storage.suffixes import suffix_of
 from bertkit.task_files.columns import guess_columns
 from bertkit.task_files.files import Cells, Columns, read_cells
 from bertkit.task_types.held_out import IdCount

@@ -12,16 +12,10 @@ from bertkit.task_files.columns import ID_NAMES, find_id, guess_columns, guess_t
 from bertkit.task_files.files import Columns, Split
 from bertkit.task_files.indicators import split_names
 from bertkit.task_types.base import FileTask
-from bertkit.task_types.multiple_choice import MultipleChoiceTask
-from bertkit.task_types.similarity import SimilarityTask
+from bertkit.task_types.choice_reader import ChoiceReader
+from bertkit.task_types.text_reader import TextReader
 from bertkit.task_types.text_task import TextTask
 from bertkit.user_tables.files import describe_columns
-
-_TaskOnTexts = TextTask | SimilarityTask
-"""What reads tables with a text, or two, in each row."""
-
-TableTask = _TaskOnTexts | MultipleChoiceTask
-"""What reads tables whose columns have names, and nothing else."""
 
 
 def choose_columns(
@@ -43,11 +37,12 @@ def choose_columns(
     """
     named = {"--text": text, "--pair": pair, "--id": id, "--label": label}
     given = [option for option, name in named.items() if name is not None]
-    is_on_texts = isinstance(task, _TaskOnTexts)
+    reader = task.reader
+    is_on_texts = isinstance(reader, TextReader)
     if is_on_texts and not given and path.is_dir():
         return task, ""
-    opened = task.reader.open_table(path) if is_on_texts else None
-    if not isinstance(task, _TaskOnTexts) or opened is None:
+    opened = reader.open_table(path) if is_on_texts else None
+    if not isinstance(reader, TextReader) or opened is None:
         if given:
             reason = f"{path} has no columns" if is_on_texts else f"{task.name} finds its columns itself"
             raise usage_error(f"{reason}: leave out {list_names(given)}.")
@@ -62,12 +57,14 @@ def choose_columns(
             _require_labels(task, table)
         if not given and all(name in table for name in known.used()):
             return _with_ids(task, table, known)
+        if pair is not None and not reader.pair:
+            raise usage_error(f"{task.name} is a task on one text: leave out --pair.")
         columns = _of_known_task(task, table, known, text, pair, labels)
     elif labelled:
         columns = guess_columns(table, text=text, pair=pair, label=label)
     else:
         columns = guess_texts(table, text=text, pair=pair)
-    if task.reader.pair and columns.second is None:
+    if reader.pair and columns.second is None:
         raise usage_error(f"{task.name} needs two texts, and {path} has one: name the second with --pair COLUMN.")
     columns = columns if id is None else replace(columns, id=id)
     guessed = f"{path.name}: {describe_columns(columns, ','.join(columns.answers))}" if text is None else ""
@@ -76,10 +73,15 @@ def choose_columns(
 
 def with_encoding(task: FileTask, encoding: str | None) -> FileTask:
     """``task`` with tables in ``encoding``, UTF-8 if it is None; a usage error if it reads no tables of texts."""
-    if encoding is not None and not isinstance(task, TableTask):
+    if encoding is not None and not reads_tables(task):
         raise usage_error(f"--encoding is for tables of texts; {task.name} reads other files. Convert them to UTF-8.")
     name = UTF_8 if encoding is None else check_encoding(encoding)
     return task if task.files.encoding == name else replace(task, files=replace(task.files, encoding=name))
+
+
+def reads_tables(task: FileTask) -> bool:
+    """Whether the files of a task are tables whose columns have names, and nothing else."""
+    return isinstance(task.reader, TextReader | ChoiceReader)
 
 
 def with_utf8(task: FileTask) -> FileTask:
@@ -87,7 +89,7 @@ def with_utf8(task: FileTask) -> FileTask:
     return replace(task, files=replace(task.files, encoding=None))
 
 
-def _require_labels(task: _TaskOnTexts, table: Table) -> None:
+def _require_labels(task: FileTask, table: Table) -> None:
     """Raise a usage error if the table has the columns of labels of no split of the task."""
     known = [split.columns.answers for split in task.files.splits.values() if split.columns.answers]
     if known and not any(all(name in table for name in names) for names in known):
@@ -98,7 +100,7 @@ def _require_labels(task: _TaskOnTexts, table: Table) -> None:
         )
 
 
-def _with_ids(task: _TaskOnTexts, table: Table, known: Columns) -> tuple[FileTask, str]:
+def _with_ids(task: FileTask, table: Table, known: Columns) -> tuple[FileTask, str]:
     """The task, whose texts the table has, with the ids of the table, and a sentence if their column was guessed."""
     columns = replace(known, id=_find_ids(table, known))
     if columns == known:
@@ -113,11 +115,9 @@ def _find_ids(table: Table, columns: Columns) -> str | None:
 
 
 def _of_known_task(
-    task: _TaskOnTexts, table: Table, known: Columns, text: str | None, pair: str | None, labels: tuple[str, ...]
+    task: FileTask, table: Table, known: Columns, text: str | None, pair: str | None, labels: tuple[str, ...]
 ) -> Columns:
     """The columns of the training where the table has them; a text of another name if there is no other column."""
-    if pair is not None and not task.reader.pair:
-        raise usage_error(f"{task.name} is a task on one text: leave out --pair.")
     second = pair or known.second
     if second is not None and second not in table:
         raise usage_error(
@@ -145,11 +145,11 @@ def _propose_text(table: Table, second: str | None) -> str:
     return f" Name it with --text {name}." if looks_like_name(name) else " Name it: --text COLUMN."
 
 
-def _answers(task: _TaskOnTexts) -> set[str]:
+def _answers(task: FileTask) -> set[str]:
     return {name for split in task.files.splits.values() for name in split.columns.answers}
 
 
-def _with_columns(task: _TaskOnTexts, columns: Columns, labels: tuple[str, ...]) -> FileTask:
+def _with_columns(task: FileTask, columns: Columns, labels: tuple[str, ...]) -> FileTask:
     """``task`` on these columns of texts, with its own columns of labels unless there are ``labels``."""
     splits = {
         name: replace(split, columns=columns.with_labels(*(labels or split.columns.answers)))
