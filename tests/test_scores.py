@@ -51,6 +51,22 @@ def test_a_score_of_a_task_of_ones_own_is_a_share_unless_it_is_out_of_bounds() -
     assert are_shares("top_5_accuracy", 0.5) and not are_shares("top_5_accuracy", 5.0)
 
 
+@pytest.mark.parametrize(
+    ("score", "shown"),
+    [
+        (0.0, "0.0000"),
+        (0.5, "0.5000"),
+        (0.0005, "0.0005"),
+        (-0.00031, "-0.00031"),
+        (3.21e-10, "3.2e-10"),
+        (1234567.0, "1234567.0000"),
+        (1.5e39, "1.5e+39"),
+    ],
+)
+def test_an_error_of_any_size_can_be_read(score: float, shown: str) -> None:
+    assert format_score(score) == shown
+
+
 def test_standard_deviation_is_that_of_a_sample() -> None:
     summary = summarize_scores("accuracy", [0.7, 0.8, 0.9])
     assert summary.mean == pytest.approx(0.8)

@@ -320,6 +320,8 @@ def _restore_undefined(hint: object, value: Any) -> Any:
     if isinstance(value, dict) and record:
         hints = _types_of(record)
         return {name: _restore_undefined(hints.get(name), item) for name, item in value.items()}
+    if is_union(hint):
+        hint = next(filter(typing.get_args, typing.get_args(hint)), hint)
     arguments = typing.get_args(hint)
     if isinstance(value, dict) and arguments:
         return {name: _restore_undefined(arguments[-1], item) for name, item in value.items()}

@@ -17,6 +17,8 @@ UNDEFINED_IS_NULL = "null is undefined"
 
 Score = Annotated[float, UNDEFINED_IS_NULL]
 
+_FOUR_DECIMALS_FROM, _FOUR_DECIMALS_BELOW = 5e-4, 1e12
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreKind:
@@ -100,8 +102,15 @@ def name_on_split(name: str, split: str) -> str:
 
 
 def format_score(score: float) -> str:
-    """The score with four decimals, or the word ``undefined``."""
-    return f"{score:.4f}" if is_defined(score) else "undefined"
+    """The score with four decimals, or the word ``undefined``.
+
+    Errors may be of any size: below 0.0005 there are two significant digits, from 1e12 on six.
+    """
+    if not is_defined(score):
+        return "undefined"
+    if 0 < abs(score) < _FOUR_DECIMALS_FROM:
+        return f"{score:.2g}"
+    return f"{score:.4f}" if abs(score) < _FOUR_DECIMALS_BELOW else f"{score:.6g}"
 
 
 def format_scores(scores: Mapping[str, float]) -> str:
@@ -125,7 +134,8 @@ class Summary:
         """``0.8123 ± 0.0041 (best 0.8170 of 5)``, or the single score."""
         if self.sd is None:
             return format_score(self.mean)
-        return f"{self.mean:.4f} ± {self.sd:.4f} (best {self.best:.4f} of {self.count})"
+        mean, sd, best = map(format_score, (self.mean, self.sd, self.best))
+        return f"{mean} ± {sd} (best {best} of {self.count})"
 
 
 def summarize_scores(name: str, scores: Sequence[float]) -> Summary:

@@ -62,7 +62,7 @@ def test_a_difference_or_a_loss_is_refused() -> None:
         onnx_export.judge(replace(FOUND, difference=float("nan")), int8=False)
     with pytest.raises(BertkitError, match=r"--int8 lowers accuracy from 0\.7500 to 0\.7390"):
         onnx_export.judge(replace(FOUND, after=0.739), int8=True)
-    with pytest.raises(BertkitError, match=r"--int8 lowers accuracy from 0\.7500 to nan"):
+    with pytest.raises(BertkitError, match=r"--int8 lowers accuracy from 0\.7500 to undefined"):
         onnx_export.judge(replace(FOUND, after=float("nan")), int8=True)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bertkit
+from bertkit import config
 from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines, format_metric, verdict
 from bertkit.scores import UNDEFINED
 from bertkit.task_types import RegressionTask, TextClassificationTask, TextExample
@@ -130,8 +131,13 @@ def test_numbers_are_compared_with_their_mean_and_a_bag_of_words() -> None:
     ]
     dev = [TextExample("7", "bad", None, 1.5), TextExample("8", "good", None, 4.0)]
     mean, words = fit_baselines(task, train, dev)
-    assert mean.scores["mean_absolute_error"] == 1.25 and math.isnan(mean.scores["pearson"]) and mean.interval is None
+    assert mean.scores["mean_absolute_error"] == 1.25 and math.isnan(mean.scores["pearson"])
+    assert mean.interval is not None and math.isnan(mean.interval[0])
+    read = config.from_json(Baseline, json.loads(json.dumps(config.to_json(mean))), source="here")
+    assert read.interval is not None and math.isnan(read.interval[1]) and math.isnan(read.scores["pearson"])
     assert words.scores["mean_absolute_error"] < 1
+    better = verdict("mean_absolute_error", 0.0, fit_baselines(replace(task, metric="mean_absolute_error"), train, dev))
+    assert better.endswith("this model 0.0000: there are too few dev examples to tell which is better")
     assert describe_baselines("pearson", [mean, words], 6) == "to beat: bag of words 1.0000"
     assert list(replace(task, also=()).baselines()) == ["bag of words"]
 

@@ -57,5 +57,5 @@ def test_the_baselines_and_the_verdict_are_stated(table: Path, model: Path, tmp_
     for each in result.baselines:
         row = next(line for line in card.splitlines() if line.startswith(f"| {each.name} "))
         assert f"{each.scores['accuracy']:.4f}" in row
-    assert f"\nA{result.verdict()[1:]}.\n" in card
+    assert f"\n{result.verdict()}.\n" in card
     assert f"- W{result.warnings[-1].removeprefix('w')}." in card

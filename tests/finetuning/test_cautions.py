@@ -13,6 +13,7 @@ from bertkit.evaluation.evaluate import evaluate_model, read_split
 from bertkit.finetuning.cautions import caution_about_size, caution_beside_interval, list_cautions
 from bertkit.finetuning.results import SeedResult
 from bertkit.inference.pipeline import load
+from bertkit.metrics.bootstrap import half_width
 from bertkit.report.progress import Progress
 from bertkit.scores import UNDEFINED
 from bertkit.task_types import (
@@ -49,18 +50,26 @@ def cautions(
 
 
 @pytest.mark.parametrize(
-    ("examples", "expected"), [(1, ["98 points up or down"]), (49, ["14 points up or down"]), (200, []), (872, [])]
+    ("examples", "score", "expected"),
+    [
+        (1, 0.5, ["45 points up or down"]),
+        (49, 0.5, ["13 points up or down"]),
+        (49, 0.98, ["5 points up or down"]),
+        (200, 0.5, []),
+        (872, 0.5, []),
+    ],
 )
-def test_few_examples(examples: int, expected: list[str]) -> None:
-    assert [each.partition(" by ")[2] for each in caution_about_size(examples, "accuracy")] == expected
+def test_few_examples(examples: int, score: float, expected: list[str]) -> None:
+    assert [each.partition(" by ")[2] for each in caution_about_size(examples, "accuracy", score)] == expected
 
 
-def test_few_examples_of_a_correlation() -> None:
-    """That of 30 unrelated pairs is between -0.36 and 0.36 with 95 %."""
-    (found,) = caution_about_size(30, "spearman")
+def test_few_examples_of_a_correlation_and_of_an_error() -> None:
+    (found,) = caution_about_size(30, "spearman", 0.0)
     assert found == "with 30 dev examples a score is uncertain by 0.36 up or down"
-    (found,) = caution_about_size(30, "mean_absolute_error")
-    assert found == "with 30 dev examples a score is uncertain by 27% of it up or down"
+    (found,) = caution_about_size(30, "spearman", 0.97)
+    assert found == "with 30 dev examples a score is uncertain by 0.024 up or down"
+    (found,) = caution_about_size(30, "mean_absolute_error", 2000.0)
+    assert found == "with 30 dev examples a score is uncertain by 541 up or down"
 
 
 def test_an_interval_says_how_uncertain_a_score_of_few_examples_is() -> None:
@@ -154,12 +163,11 @@ def test_six_rows_are_not_passed_over_in_silence(
     run = tmp_path / "run"
     result = bertkit.finetune(table, model=model, dev=table, output=run, epochs=1, progress="plain")
     shown = capsys.readouterr().err
-    assert "with 6 dev examples a score is uncertain by 40 points up or down" in shown
-    assert any("uncertain by 40 points" in each for each in result.warnings)
-    assert any("uncertain by 40 points" in each for each in json.loads((run / "results.json").read_text())["warnings"])
-    assert "- With 6 dev examples a score is uncertain by 40 points up or down.\n" in (
-        run / "model" / "README.md"
-    ).read_text(encoding="utf-8")
+    points = f"uncertain by {100 * half_width('accuracy', result.mean, 6):.0f} points up or down"
+    assert f"with 6 dev examples a score is {points}" in shown
+    assert any(points in each for each in result.warnings)
+    assert any(points in each for each in json.loads((run / "results.json").read_text())["warnings"])
+    assert f"- With 6 dev examples a score is {points}.\n" in (run / "model" / "README.md").read_text(encoding="utf-8")
     pipeline = load(run)
     found = evaluate_model(pipeline, read_split(pipeline.task, None, "dev"), None, Progress("quiet"))
     assert any("with 6 dev examples the score is uncertain, as its" in each for each in found.warnings)

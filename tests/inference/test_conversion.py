@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,16 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import bertkit
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.encoders.bilstm_attention import tiny
 from bertkit.errors import BertkitError
-from bertkit.inference.conversion import convert, convert_to_sentence_transformers, load_whole_model
+from bertkit.inference.conversion import convert, convert_to_sentence_transformers, explain_unit, load_whole_model
+from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.inference.pipeline import load
 from bertkit.model import Model
+from bertkit.task_types import RegressionTask
+from bertkit.task_types.regression import Numbers
 from bertkit.text.wordpiece import WordPiece, train
 from bertkit.text.words import train as train_words
 
@@ -114,6 +119,21 @@ def test_an_encoder_that_only_bertkit_has_is_not_converted(tmp_path: Path) -> No
 
 def test_a_whole_model_of_a_run_has_the_heads_of_its_task(workspace: Path) -> None:
     assert list(load_whole_model(ModelFolder.open(workspace / "tuned")).objectives) == ["class"]
+
+
+def test_a_unit_that_other_libraries_do_not_know_is_stated(workspace: Path, tmp_path: Path) -> None:
+    """Times in seconds since 1970 stay in the unit of the training, as float32 cannot tell them apart."""
+    table = tmp_path / "times.csv"
+    table.write_text("text,seen\n" + "".join(f"word {row},{1_700_000_000 + row}\n" for row in range(36)))
+    options: dict[str, Any] = {"label": "seen", "kind": "number", "epochs": 1, "limit": 13, "progress": "quiet"}
+    bertkit.finetune(table, model=workspace / "run", output=tmp_path / "run", **options)
+    folder = ModelFolder.open(tmp_path / "run")
+    task = task_of_folder(folder)
+    assert isinstance(task, RegressionTask)
+    stated = f"multiply it by {task.numbers.unit!r} and add {task.numbers.origin!r}"
+    assert any(note.endswith(stated) for note in convert(folder, tmp_path / "out").notes)
+    assert f"{stated}.\n" in (folder.path / "README.md").read_text(encoding="utf-8")
+    assert explain_unit(replace(task, numbers=Numbers())) == []
 
 
 def test_the_name_of_the_only_label_is_kept(tmp_path: Path, tokenizer: WordPiece) -> None:

@@ -89,7 +89,8 @@ def test_the_architecture_says_what_the_task_is(
     assert type(task) is kind
     assert task is not None and (task.name, task.max_length) == ("m", max_length)
     if isinstance(task, RegressionTask | TextClassificationTask):
-        assert task.also == (("spearman", "mean_absolute_error") if len(task.labels) < 2 else ("macro_f1", "matthews"))
+        numbers, classes = ("pearson", "spearman", "mean_absolute_error"), ("accuracy", "macro_f1", "matthews")
+        assert (task.metric, *task.also[1:]) == task.also == (numbers if len(task.labels) < 2 else classes)
 
 
 def test_unnamed_labels_are_those_of_hugging_face() -> None:

@@ -14,6 +14,7 @@ from bertkit.metrics.bootstrap import (
     Indices,
     Scores,
     bootstrap,
+    half_width,
     p_value,
     percentile_interval,
     resample_areas,
@@ -124,8 +125,32 @@ def test_a_score_of_zero_has_the_interval_of_its_size(size: int) -> None:
     drawn = bootstrap(resample_classes(["a"] * size, ["b"] * size, ["accuracy"]), size)
     expected = stats.binomtest(0, size).proportion_ci(method="wilson")
     assert score_interval("accuracy", drawn[:, 0], size) == pytest.approx((0.0, expected.high), abs=1e-6)
-    assert score_interval("matthews", drawn[:, 0], size) == (0.0, 0.0)
-    assert score_interval("mean_absolute_error", drawn[:, 0], size) == (0.0, 0.0)
+    for other in ("matthews", "mean_absolute_error"):
+        low, high = score_interval(other, drawn[:, 0], size)
+        assert (low, high) == (0.0, 0.0) or (size == 1 and np.isnan([low, high]).all())
+
+
+@pytest.mark.parametrize(("score", "size"), [(0.5, 30), (0.98, 49), (0.0, 7)])
+def test_the_uncertainty_of_a_share_is_that_of_its_size(score: float, size: int) -> None:
+    expected = stats.binomtest(round(score * size), size).proportion_ci(method="wilson")
+    found = half_width("accuracy", round(score * size) / size, size)
+    assert found == pytest.approx((expected.high - expected.low) / 2)
+
+
+@pytest.mark.parametrize(("score", "size"), [(0.0, 30), (0.97, 49)])
+def test_the_uncertainty_of_a_correlation_is_that_of_its_size(score: float, size: int) -> None:
+    draw = np.random.default_rng(13)
+    pairs = draw.multivariate_normal([0, 0], [[1, score], [score, 1]], (9999, size))
+    found = [np.corrcoef(each.T)[0, 1] for each in pairs]
+    low, high = np.quantile(found, [0.025, 0.975])
+    assert half_width("pearson", score, size) == pytest.approx((high - low) / 2, rel=0.1)
+    assert half_width("pearson", score, 3) == 1
+
+
+def test_the_uncertainty_of_an_error_is_that_of_its_size() -> None:
+    errors = np.abs(np.random.default_rng(13).normal(0, 5, (9999, 30))).mean(axis=1)
+    low, high = np.quantile(errors, [0.025, 0.975])
+    assert half_width("mean_absolute_error", errors.mean(), 30) == pytest.approx((high - low) / 2, rel=0.03)
 
 
 def test_other_scores_have_the_interval_of_their_resamples() -> None:

@@ -65,7 +65,7 @@ def test_the_guess_is_described(tmp_path: Path) -> None:
         'text = text, label = tags (several of 3 labels, 1.4 per text, ";" between: a 14, b 21, c 14)'
     )
     assert isinstance(found.task, MultiLabelTask)
-    assert (found.task.metric, found.task.also) == ("micro_f1", ("macro_f1", "subset_accuracy"))
+    assert (found.task.metric, found.task.also) == ("micro_f1", ("micro_f1", "macro_f1", "subset_accuracy"))
 
 
 def test_lists_of_jsonl_are_labels(tmp_path: Path) -> None:

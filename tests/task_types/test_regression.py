@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from bertkit.batch import IGNORE
 from bertkit.contracts import Tokenizer
 from bertkit.task_types import RegressionTask, TextClassificationTask, TextExample
 from bertkit.task_types.class_weights import Weightable
+from bertkit.task_types.text_task import Prediction
 from bertkit.user_tables.guess import guess
 
 
@@ -24,6 +26,8 @@ def test_numbers_are_scaled_to_mean_0_and_standard_deviation_1(here: Path) -> No
     assert found.task.labels == ()
     assert isinstance(found.task, RegressionTask)
     assert found.task.metric == "pearson"
+    by_error, gold = replace(found.task, metric="mean_absolute_error"), [TextExample("1", "a", None, 3.0)]
+    assert list(by_error.score(gold, [Prediction(3.0)])) == ["mean_absolute_error", "pearson", "spearman"]
     assert found.task.numbers.origin == pytest.approx(1048.75)
     output = {"value": np.array(48.75 / found.task.numbers.unit)}
     assert found.task.decode(TextExample("1", "a"), [], [output]).label == pytest.approx(1097.5)

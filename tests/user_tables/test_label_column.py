@@ -96,6 +96,21 @@ def test_whole_numbers_too_large_for_a_float_are_classes(here: Path) -> None:
     assert guess(path).task.labels == large
 
 
+@pytest.mark.parametrize(
+    ("cells", "doubt"),
+    [
+        (("1.250", "999", "12.000"), "if 1.250 is 1250, write it so: the point is read as a decimal point"),
+        (("1.250", "999.5"), ""),
+        (("0.250", "1.500"), ""),
+        (("1", "2"), ""),
+    ],
+)
+def test_a_point_may_set_thousands_apart(cells: tuple[str, ...], doubt: str, here: Path) -> None:
+    rows = [(str(row), sentence(row), cells[row % len(cells)]) for row in range(60)]
+    found = guess(write_csv(here / "n.csv", rows), kind="number").sentence
+    assert found.partition(" on average")[2].partition(")")[0].removeprefix("; ") == doubt
+
+
 @pytest.mark.parametrize("mark", [" ", "'"])
 def test_numbers_with_separated_thousands_are_not_taken_for_classes(here: Path, mark: str) -> None:
     path = here / "n.csv"

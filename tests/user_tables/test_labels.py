@@ -20,7 +20,7 @@ def test_the_guess_is_described_in_a_sentence(here: Path) -> None:
     assert isinstance(found.task, TextClassificationTask)
     assert found.task.labels == ("negative", "positive")
     assert not found.task.pair
-    assert (found.task.metric, found.task.also) == ("accuracy", ("macro_f1", "matthews"))
+    assert (found.task.metric, found.task.also) == ("accuracy", ("accuracy", "macro_f1", "matthews"))
 
 
 def test_one_class_is_refused(here: Path) -> None:

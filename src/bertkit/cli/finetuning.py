@@ -40,7 +40,7 @@ def finetune(options: FinetuneOptions, *, json: bool, verbosity: Verbosity) -> N
     else:
         seeds = [(each.seed, each.best_epoch, *each.scores.values()) for each in result.seeds]
         show_table(("seed", "epoch", *result.best.scores), seeds)
-        spread = "" if result.sd is None else f", sd {result.sd:.4f}"
+        spread = "" if result.sd is None else f", sd {format_score(result.sd)}"
         mean, best = format_score(result.mean), format_score(result.best.scores[result.metric])
         show_lines([f"{result.metric}: mean {mean}{spread}, best {best} (seed {result.best.seed})"])
         show_lines([result.verdict()] if result.baselines else [])

@@ -68,7 +68,7 @@ def draw_intervals(rows: Sequence[tuple[str, float, float, float]], title: str, 
 
 def _figures(value: float, low: float, high: float) -> str:
     shown = format_score(value)
-    return f"{shown} ({low:.4f} to {high:.4f})" if is_defined(value) and is_defined(low) else shown
+    return f"{shown} ({format_score(low)} to {format_score(high)})" if is_defined(value) and is_defined(low) else shown
 
 
 def _point(x: float, y: float) -> tuple[float, float]:

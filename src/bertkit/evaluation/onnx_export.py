@@ -24,7 +24,7 @@ from bertkit.inference.onnx_model import HIDDEN_STATES, OnnxModel, quantize_onnx
 from bertkit.inference.predict import run_features
 from bertkit.inference.runtime import Runtime
 from bertkit.model import Model
-from bertkit.scores import kind_of
+from bertkit.scores import format_score, kind_of
 from bertkit.task_types import FileTask
 from bertkit.user_tables.input_columns import choose_columns, with_utf8
 
@@ -61,8 +61,8 @@ class OnnxCheck:
     def lines(self) -> list[str]:
         """The comparison as text."""
         return [
-            f"{self.examples:,} examples: {self.metric} {self.before:.4f} with PyTorch, "
-            f"{self.after:.4f} with the ONNX file",
+            f"{self.examples:,} examples: {self.metric} {format_score(self.before)} with PyTorch, "
+            f"{format_score(self.after)} with the ONNX file",
             f"largest difference of an output: {self.difference:.2g}",
             f"examples per second: {self.speed_before:,.0f} with PyTorch in float32, "
             f"{self.speed_after:,.0f} with onnxruntime",
@@ -176,8 +176,8 @@ def judge(found: OnnxCheck, *, int8: bool) -> None:
         is_near = found.after >= found.before - MAX_LOSS
     if int8 and not is_near:  # also where a score is undefined
         raise data_error(
-            f"--int8 {changes} {found.metric} from {found.before:.4f} to {found.after:.4f}, by more than {tolerated}. "
-            "Export in float32: leave out --int8."
+            f"--int8 {changes} {found.metric} from {format_score(found.before)} to {format_score(found.after)}, by "
+            f"more than {tolerated}. Export in float32: leave out --int8."
         )
     limit = MAX_DIFFERENCE * max(1.0, found.largest)
     if not int8 and not found.difference <= limit:

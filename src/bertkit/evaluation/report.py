@@ -37,7 +37,8 @@ class ScoreInterval:
         """``0.9128 (0.9000 to 0.9240)``, or ``undefined``."""
         if not is_defined(self.value) or not is_defined(self.low):
             return format_score(self.value)
-        return f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
+        value, low, high = map(format_score, (self.value, self.low, self.high))
+        return f"{value} ({low} to {high})"
 
 
 @dataclass(frozen=True, kw_only=True)

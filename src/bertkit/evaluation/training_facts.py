@@ -78,7 +78,7 @@ def render_seeds(facts: TrainingFacts) -> Iterator[str]:
     result, metric = facts.result, facts.result.metric
     yield "<h2>Seeds</h2>"
     rows = [(f"seed {each.seed}", each.best_epoch, *each.scores.values()) for each in result.seeds]
-    sd = "" if result.sd is None else f", standard deviation {result.sd:.4f}"
+    sd = "" if result.sd is None else f", standard deviation {format_score(result.sd)}"
     mean = f"{metric}: mean {format_score(result.mean)}{sd}"
     caption = f"Dev scores of the training. {mean}. This page evaluates the best seed."
     yield html_table(caption, ("", "epoch", *result.best.scores), rows)

@@ -36,14 +36,15 @@ _MARGIN_OF_TWO = math.sqrt(2)
 class Baseline:
     """``scores`` on dev of a simple method that was fitted on the training examples, and the seconds it took.
 
-    ``interval`` is the 95 % interval of the task's metric: the range to expect on as many other dev examples. None in
-    records of runs that did not measure it. ``num_examples`` is the number of training examples that were used.
+    ``interval`` is the 95 % interval of the task's metric: the range to expect on as many other dev examples; undefined
+    if there are too few, and None in records of runs that did not measure it. ``num_examples`` is the number of
+    training examples that were used.
     """
 
     name: str
     scores: dict[str, Score]
     seconds: float = field(compare=False)
-    interval: tuple[float, float] | None = None
+    interval: tuple[Score, Score] | None = None
     num_examples: int | None = None
 
 
@@ -72,8 +73,7 @@ def fit_baselines(
         begin = time.monotonic()
         answers = predict(train, [*dev, *(example for examples in extra.values() for example in examples)])
         scores, resampled = resample(task, dev, answers[: len(dev)])
-        ends = score_interval(task.metric, resampled[:, list(scores).index(task.metric)], len(dev))
-        interval = ends if is_defined(ends[0]) else None
+        interval = score_interval(task.metric, resampled[:, list(scores).index(task.metric)], len(dev))
         start = len(dev)
         for split, examples in extra.items():
             also = task.score(examples, answers[start : start + len(examples)])
@@ -137,6 +137,8 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
     if is_perfect(metric, score) and is_perfect(metric, to_beat):
         return f"{compared}: both have nothing left to gain on these examples"
     low, high = best.interval or (to_beat, to_beat)
+    if not is_defined(low):
+        return f"{compared}: there are too few dev examples to tell which is better"
     margin = _MARGIN_OF_TWO * max(0.0, high - to_beat if score > to_beat else to_beat - low)
     gain = gain_of(metric, score, to_beat)
     if gain > margin:
@@ -161,7 +163,7 @@ def _format(score: float, is_share: bool) -> str:
 
 
 def _difference(difference: float, shares: bool) -> str:
-    return f"{100 * difference:.1f} points" if shares else f"{difference:.4f}"
+    return f"{100 * difference:.1f} points" if shares else format_score(difference)
 
 
 def _advise(best: Baseline) -> str:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult
 from bertkit.report.card import Card, base_name, changed_settings, command_of, source_row, write_run_card
 from bertkit.runs import RunFolder, read_run
+from bertkit.scores import format_score
 from bertkit.task_types import FileTask, MultiLabelTask, QuestionAnsweringTask
 
 
-def write_finetuning_card(folder: RunFolder, run: FinetuneRun, result: FinetuneResult) -> None:
-    """Write the README.md of the model: data, scores of all seeds and of the baselines, command."""
+def write_finetuning_card(
+    folder: RunFolder, run: FinetuneRun, result: FinetuneResult, notes: Sequence[str] = ()
+) -> None:
+    """Write the README.md of the model: data, scores of seeds and baselines, command, and limits with ``notes``."""
     record, task, best = read_run(folder.path), run.task, result.best
     examples, sd = record["examples"], result.sd
     seeds = [(f"seed {each.seed}", each.best_epoch, *each.scores.values()) for each in result.seeds]
     baselines = [(each.name, "-", *(each.scores.get(name, "-") for name in best.scores)) for each in result.baselines]
-    spread = "" if sd is None else f"; {result.metric} {result.mean:.4f} ± {sd:.4f} over {len(seeds)} seeds"
+    mean = format_score(result.mean)
+    spread = "" if sd is None else f"; {result.metric} {mean} ± {format_score(sd)} over {len(seeds)} seeds"
     fresh = ", with new weights," if run.from_scratch else ""
     chosen = "The epoch, the best seed and the thresholds" if _has_thresholds(task) else "The epoch and the best seed"
     limits = [
@@ -23,6 +29,7 @@ def write_finetuning_card(folder: RunFolder, run: FinetuneRun, result: FinetuneR
         f"{chosen} were chosen by the scores on dev, so these scores are optimistically biased.",
         f"Inputs have at most {task.max_length} tokens.",
     ]
+    limits += map(_sentence, notes)
     if task.heldout:
         limits.append(f"Dev is {task.heldout:.0%} of the training file, held out; it is not a sample of other data.")
     if run.limit == examples["train"]:
@@ -35,7 +42,7 @@ def write_finetuning_card(folder: RunFolder, run: FinetuneRun, result: FinetuneR
     )
     card = Card(
         title=task.name,
-        about="\n\n".join(filter(None, [about, _sentence(result.verdict())])),
+        about="\n\n".join([about, *(f"{judged}." for judged in [result.verdict()] if judged)]),
         kind=task.pipeline_tag,
         score_columns=("dev", "epoch", *best.scores),
         scores=[*seeds, *baselines],

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from bertkit.errors import count_of
 from bertkit.finetuning.results import SeedResult
+from bertkit.metrics.bootstrap import half_width
 from bertkit.metrics.entities import OUTSIDE
 from bertkit.scores import Score, gain_of, is_defined, is_perfect, kind_of
 from bertkit.task_types import FileTask, MultiLabelTask, TextClassificationTask
@@ -57,18 +58,13 @@ def caution_beside_interval(num_examples: int, split: str) -> list[str]:
     return [f"with {count_of(num_examples, f'{split} example')} the score is uncertain, as its interval shows"]
 
 
-def caution_about_size(num_examples: int, metric: str) -> list[str]:
-    """Too few dev examples to tell how good a model is whose score is shown without an interval."""
+def caution_about_size(num_examples: int, metric: str, score: Score) -> list[str]:
+    """Too few dev examples to tell how good a model is whose ``score`` is shown without an interval."""
     if num_examples >= _FEW_EXAMPLES:
         return []
-    # The half width of a 95 % interval of a correlation near 0, of a share near one half, 1.96 * sqrt(0.25 / n), and of
-    # a mean absolute error, in parts of itself: the standard deviation of normal errors is 0.76 of their mean.
-    half_width = 1.96 / num_examples**0.5
-    uncertain = {
-        "correlation": f"{min(half_width, 1):.2f}",
-        "share": f"{50 * half_width:.0f} points",
-        "error": f"{min(0.76 * half_width, 1):.0%} of it",
-    }[kind_of(metric).scale]
+    half = half_width(metric, score, num_examples)
+    shown = f"{half:.2g}" if half < 10 else f"{half:.0f}"
+    uncertain = f"{100 * half:.0f} points" if kind_of(metric).scale == "share" else shown
     return [f"with {count_of(num_examples, 'dev example')} a score is uncertain by {uncertain} up or down"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from bertkit.finetuning.results import FinetuneResult, read_seed, summarize_seed
 from bertkit.finetuning.starting_point import trained_task
 from bertkit.finetuning.train_seed import train_seed
 from bertkit.finetuning.unfinished_seed import delete_unfinished
-from bertkit.inference.conversion import explain_export
+from bertkit.inference.conversion import explain_export, explain_unit
 from bertkit.inference.predict import predict
 from bertkit.machine.device import default_device, device_record
 from bertkit.machine.interrupts import Interrupts
@@ -152,16 +152,19 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     score = result.best.scores[result.metric]
     warnings = [
         *list_cautions(run.task, gold, predicted, score, trained=run.task, seeds=results),
-        *caution_about_size(len(gold), result.metric),
+        *caution_about_size(len(gold), result.metric, score),
     ]
     for warning in warnings:
         progress.say(warning)
     if best.metadata.get(READABLE_ELSEWHERE) == "encoder":
         progress.say(explain_export(run.task))
+    unit = explain_unit(trained_task(best))
+    for note in unit:
+        progress.say(note)
     result = replace(result, warnings=warnings)
     if run.task.predicts_one_class:
         plot_confusion([*map(str, gold)], [*map(str, predicted)], run.task.labels, folder.path / "confusion.svg")
-    _report(data, folder, result)
+    _report(data, folder, result, unit)
     return result
 
 
@@ -175,12 +178,12 @@ def _predict_answers(data: FinetuningData, best: ModelFolder) -> list[object]:
     return [each.label for each in predict(model, trained, data.dev, data.tokenizer)]
 
 
-def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult) -> None:
+def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult, notes: Sequence[str]) -> None:
     """Write the plot of the epochs, ``results.json`` and the model card."""
     epochs = {each.seed: each.epochs for each in result.seeds}
     to_beat = scores_to_beat(result.metric, result.baselines)
     plot_epochs(epochs, result.metric, folder.path / "epochs.svg", to_beat)
     write_results(folder, result)
-    write_finetuning_card(folder, data.run, result)
+    write_finetuning_card(folder, data.run, result, notes)
     facts = {"metric": result.metric, "mean": result.mean, "sd": result.sd, "best": result.best.scores}
     folder.note(ended=DONE, **config.to_json(facts))

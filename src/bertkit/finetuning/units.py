@@ -24,10 +24,9 @@ def in_files_unit(model: Model, task: FileTask) -> tuple[Model, FileTask]:
 
     Where float32 is too coarse for that, such as for times in seconds since 1970, the task keeps its own unit.
     """
-    if not isinstance(task, RegressionTask):
+    if not isinstance(task, RegressionTask) or task.numbers.has_scale_of(NUMBERS_OF_FILES):
         return model, task
-    origin, unit = task.numbers.origin, task.numbers.unit
-    if task.numbers.has_scale_of(NUMBERS_OF_FILES) or abs(origin) > _MOST_UNITS * unit or unit > _LARGEST_UNIT:
+    if abs(task.numbers.origin) > _MOST_UNITS * task.numbers.unit or task.numbers.unit > _LARGEST_UNIT:
         return model, task
     heads = {name: copy.deepcopy(head) for name, head in model.heads.items()}
     for head in heads.values():

@@ -19,7 +19,8 @@ from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.model import Model
 from bertkit.named_objectives import build_objectives
 from bertkit.results import Result
-from bertkit.task_types import FileTask
+from bertkit.task_types import FileTask, RegressionTask
+from bertkit.task_types.regression import NUMBERS_OF_FILES
 from bertkit.text.tokenizer_files import CONFIG as TOKENIZER_CONFIG
 from bertkit.text.tokenizer_files import TOKENIZER
 from bertkit.text.wordpiece_files import VOCABULARY, guess_case
@@ -123,6 +124,7 @@ def _save(
     task = task_of_folder(folder)
     if task is not None and heads and readable_elsewhere(model) == "encoder":
         notes.append(explain_export(task))
+    notes += explain_unit(task) if heads else []
     return Conversion(
         output=output,
         encoder=folder.spec.title,
@@ -139,6 +141,17 @@ def explain_export(task: FileTask) -> str:
     pooling = getattr(task, "pooling", "cls")
     remedy = "" if pooling == "cls" else f" (task.pooling={pooling}); with --set task.pooling=cls they read it all"
     return f"other libraries read only the encoder of this model: they have no class for its head{remedy}"
+
+
+def explain_unit(task: FileTask | None) -> list[str]:
+    """A sentence if a model gives numbers in a unit of its own, which other libraries do not know."""
+    numbers = task.numbers if isinstance(task, RegressionTask) else NUMBERS_OF_FILES
+    if numbers.has_scale_of(NUMBERS_OF_FILES):
+        return []
+    scale = f"multiply it by {numbers.unit!r} and add {numbers.origin!r}"
+    return [
+        f"in other libraries this model gives a number near 0, as 32 bits are too coarse for those of the file: {scale}"
+    ]
 
 
 def _pretraining_heads(folder: ModelFolder, encoder: Encoder) -> Mapping[str, Objective]:

@@ -17,6 +17,8 @@ from bertkit.task_types import (
     TextClassificationTask,
     TextTask,
     from_record,
+    regression,
+    text_classification,
 )
 
 _UNNAMED_LABELS = ("LABEL_0", "LABEL_1")
@@ -62,14 +64,14 @@ def infer_task(name: str, metadata: Mapping[str, Any], *, positions: int) -> Fil
         case ["ForSequenceClassification"] if metadata.get("several_labels"):
             return MultiLabelTask(name=name, labels=labels, max_length=positions)
         case ["ForSequenceClassification"] if len(labels) == 1:
-            also = ("spearman", "mean_absolute_error")  # these and those below as for a user's own table
-            return RegressionTask(name=name, metric="pearson", also=also, max_length=positions)
+            scores = regression.USUAL_SCORES
+            return RegressionTask(name=name, metric=scores[0], also=scores, max_length=positions)
         case ["ForSequenceClassification"]:
             pair = not _LABELS_OF_PAIRS.isdisjoint(map(str.casefold, labels))
             return TextClassificationTask(
                 name=name,
-                metric="accuracy",
-                also=("macro_f1", "matthews"),
+                metric=text_classification.USUAL_SCORES[0],
+                also=text_classification.USUAL_SCORES,
                 labels=labels,
                 max_length=positions,
                 pair=pair,

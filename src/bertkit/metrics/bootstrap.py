@@ -8,6 +8,7 @@ The scores are computed here and not by scikit-learn, which scores one resample 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from bertkit.metrics.classification import require_pairs
 from bertkit.metrics.entities import find_entities
 from bertkit.optional import load
-from bertkit.scores import UNDEFINED, kind_of
+from bertkit.scores import UNDEFINED, is_defined, kind_of
 
 Indices = NDArray[np.int64]
 Scores = NDArray[np.float64]
@@ -24,8 +25,15 @@ Statistic = Callable[[Indices], Scores]
 
 RESAMPLES = 1000
 LEVEL = 0.95
+FEWEST = 5
 _Z = 1.959964
 """The middle 95 % of a normal distribution reach this many standard deviations to each side."""
+
+_DEVIATION_OF_ERRORS = 0.756
+"""The standard deviation of the absolute values of normal errors, in parts of their mean: sqrt(pi / 2 - 1)."""
+
+_FISHER = 3
+_NEARLY_ONE = 0.999
 
 _INDICES_PER_CHUNK = 1_000_000
 """8 MB of indices: a large dev set is resampled in several chunks."""
@@ -54,14 +62,37 @@ def score_interval(name: str, resampled: Scores, size: int) -> tuple[float, floa
 
     Where every example is right, every resample of them is, whether there are 5 or 5,000. The lower end is then that of
     Wilson's interval (1927): 0.57 and 0.9992. Where none is right the upper end is: 0.43 and 0.0008.
+
+    Fewer than ``FEWEST`` examples have no interval of a correlation or of an error, which may be that of any.
     """
-    low, high = percentile_interval(resampled)
     kind = kind_of(name)
+    if size < FEWEST and kind.scale != "share":
+        return UNDEFINED, UNDEFINED
+    low, high = percentile_interval(resampled)
     if low == 1 and not kind.is_error:
         return size / (size + _Z**2), high
     if high == 0 and kind.scale == "share":
         return low, _Z**2 / (size + _Z**2)
     return low, high
+
+
+def half_width(name: str, score: float, size: int) -> float:
+    """Half of the 95 % interval of a score, by its value and the number of examples alone.
+
+    It is that of Wilson's interval (1927) of a share, that of Fisher's (1921) of a correlation, and that of an error
+    whose parts are normal. An undefined score is taken for one half, or for no correlation.
+    """
+    scale = kind_of(name).scale
+    if scale == "error":
+        return _DEVIATION_OF_ERRORS * score * _Z / math.sqrt(size)
+    if scale == "share":
+        share = score if 0 <= score <= 1 else 0.5
+        return _Z / (1 + _Z**2 / size) * math.sqrt(share * (1 - share) / size + (_Z / size) ** 2 / 4)
+    if size <= _FISHER:
+        return 1.0
+    middle = math.atanh(max(-_NEARLY_ONE, min(_NEARLY_ONE, score))) if is_defined(score) else 0.0
+    half = _Z / math.sqrt(size - _FISHER)
+    return (math.tanh(middle + half) - math.tanh(middle - half)) / 2
 
 
 def p_value(differences: Scores) -> float:

@@ -91,7 +91,7 @@ def _model_index(card: Card, values: Mapping[str, float]) -> dict[str, object]:
     return {
         "task": {"type": card.kind or "other"},
         "dataset": {"name": card.title, "type": card.title},
-        "metrics": [{"type": name, "value": round(value, 6)} for name, value in values.items()],
+        "metrics": [{"type": name, "value": float(f"{value:.6g}")} for name, value in values.items()],
     }
 
 

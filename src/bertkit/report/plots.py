@@ -178,7 +178,12 @@ def plot_epochs(
         band = panel.axvspan if most == 1 else panel.axhspan
         band(summary.mean - summary.sd, summary.mean + summary.sd, color=GRID, alpha=0.6, zorder=0)
         across(
-            summary.mean, color=FAINT, linewidth=1, linestyle=(0, (4, 3)), zorder=1, label=f"mean: {summary.mean:.4f}"
+            summary.mean,
+            color=FAINT,
+            linewidth=1,
+            linestyle=(0, (4, 3)),
+            zorder=1,
+            label=f"mean: {format_score(summary.mean)}",
         )
     for (name, score), dashes in zip((to_beat or {}).items(), BASELINE_DASHES, strict=False):
         label = f"{name}: {format_score(score)}"

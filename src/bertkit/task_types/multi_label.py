@@ -61,7 +61,7 @@ class MultiLabelTask(TextTask):
     spells_answers = True
 
     metric: str = "micro_f1"
-    also: tuple[str, ...] = ("macro_f1", "subset_accuracy")
+    also: tuple[str, ...] = tuple(_SCORES)
     spellings: tuple[str, ...] = ()
     class_weights: Mapping[str, PositiveFloat] = field(default_factory=dict)
     fold_labels: bool = False

@@ -46,6 +46,9 @@ _SCORES: Mapping[str, Callable[[Sequence[float], Sequence[float]], float]] = {
     "mean_absolute_error": mean_absolute_error,
 }
 
+USUAL_SCORES = tuple(_SCORES)
+"""Of a task that names none, the first of which picks the epoch."""
+
 SMALLEST_UNIT = 1 / LARGEST_MAGNITUDE
 
 

@@ -36,6 +36,9 @@ _SCORES: Mapping[str, Callable[[Sequence[str], Sequence[str]], float]] = {
     "matthews": matthews,
 }
 
+USUAL_SCORES = tuple(_SCORES)
+"""Of a task that names none, the first of which picks the epoch."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TextClassificationTask(TextTask):

@@ -154,7 +154,8 @@ class TextTask(FileTask[TextExample, Prediction]):
         refuse_unlabelled(labels)
         gold = [label for label in labels if label is not None]
         answers = [prediction.label for prediction in predictions]
-        return {name: self.score_answers(name, gold, answers) for name in (self.metric, *self.also)}
+        names = dict.fromkeys((self.metric, *self.also))
+        return {name: self.score_answers(name, gold, answers) for name in names}
 
     def advise_on_truncation(self) -> str:
         """How a text that is too long can be read to its end."""

@@ -42,6 +42,8 @@ _PERCENTAGE = re.compile(r"[+-]?\d+([.,]\d+)?\s*%")
 
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}([,. '\u2019\u00a0\u202f]\d{3})+(\.\d+)?")
 
+_POINT_BEFORE_THREE = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
+
 _MISSING = ("nan", "n/a", "#n/a", "<na>", "na", "null")
 """How pandas, R and spreadsheets write a missing value."""
 
@@ -201,7 +203,16 @@ def describe_labels(column: LabelColumn) -> str:
     values = [float(label) for label in counts.elements()]
     mean = statistics.fmean(values)
     shown = f"{mean:.3g}" if abs(mean) < 1000 else f"{mean:.0f}"
-    return f"a number from {min(values):g} to {max(values):g}, {shown} on average"
+    doubt = ""
+    if example := _find_thousands(counts):
+        doubt = f"; if {example} is {example.replace('.', '')}, write it so: the point is read as a decimal point"
+    return f"a number from {min(values):.10g} to {max(values):.10g}, {shown} on average{doubt}"
+
+
+def _find_thousands(cells: Collection[str]) -> str | None:
+    """A number whose point may set thousands apart, as in German: in every number with one, three digits follow."""
+    with_point = [cell for cell in cells if not cell.lstrip("+-").isdecimal()]
+    return with_point[0] if with_point and all(map(_POINT_BEFORE_THREE.fullmatch, with_point)) else None
 
 
 def list_classes(counts: Counter[str]) -> str:

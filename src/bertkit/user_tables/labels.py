@@ -20,6 +20,7 @@ from bertkit.task_files.labels import (
     merge_spellings,
     sort_labels,
 )
+from bertkit.task_types import regression, text_classification
 from bertkit.task_types.multi_label import MultiLabelTask
 from bertkit.task_types.regression import SMALLEST_UNIT, Numbers, RegressionTask
 from bertkit.task_types.text_classification import TextClassificationTask
@@ -82,8 +83,8 @@ def _build(files: UserFiles, found: TaskFiles, column: LabelColumn, *, fold_labe
     }
     if column.kind == "number":
         return RegressionTask(
-            metric="pearson",
-            also=("spearman", "mean_absolute_error"),
+            metric=regression.USUAL_SCORES[0],
+            also=regression.USUAL_SCORES,
             numbers=_scale(files.first, column.labels),
             **shared,
         )
@@ -91,8 +92,8 @@ def _build(files: UserFiles, found: TaskFiles, column: LabelColumn, *, fold_labe
         labels = tuple(counts) if column.indicators else sort_labels(counts)
         return MultiLabelTask(labels=labels, separator=column.separator, fold_labels=fold_labels, **shared)
     return TextClassificationTask(
-        metric="accuracy",
-        also=("macro_f1", "matthews"),
+        metric=text_classification.USUAL_SCORES[0],
+        also=text_classification.USUAL_SCORES,
         labels=sort_labels(counts),
         fold_labels=fold_labels,
         **shared,
