@@ -34,7 +34,9 @@ def test_a_finished_run_can_be_resumed(workspace: Path, capsys: pytest.CaptureFi
     run("pretrain", "--resume", workspace / "run", "--progress", "plain")
     printed = capsys.readouterr()
     assert "7 steps" in printed.out
-    assert printed.err.splitlines()[-1].startswith("next: bertkit fill")
+    suggested = printed.err.splitlines()[-1]
+    assert suggested.startswith("next: bertkit fill ")
+    assert suggested.endswith("/run' 'YOUR TEXT, WITH [MASK] FOR A WORD'")  # the vocabulary lacks the words of others
 
 
 def test_the_error_in_the_readme_is_what_a_mistake_gives(

@@ -404,7 +404,7 @@ def test_titles_and_cells_of_a_model_card_are_no_markup() -> None:
     card = Card(
         title=hostile,
         about=hostile,
-        kind="",
+        pipeline_tag="",
         score_columns=("dev", hostile),
         scores=[(hostile, 0.5)],
         values={"f1": 0.5},

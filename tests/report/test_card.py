@@ -22,7 +22,7 @@ from bertkit.training.optimizer import OptimizerConfig
 CARD = Card(
     title='files:my "best": reviews.csv',
     about="mini fine-tuned on 37 examples.",
-    kind="text-classification",
+    pipeline_tag="text-classification",
     score_columns=("dev", "accuracy"),
     scores=[("seed 0", 0.5), ("seed 1", 0.75)],
     values={"accuracy": 0.75, "macro_f1": 0.625},
@@ -38,7 +38,8 @@ CARD = Card(
 def test_header_is_read_by_hugging_face(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text(write_card(CARD), encoding="utf-8")
     card = huggingface_hub.ModelCard.load(tmp_path / "README.md").data
-    assert (card.pipeline_tag, card.base_model, card.metrics) == (CARD.kind, CARD.base, ["accuracy", "macro_f1"])
+    assert (card.pipeline_tag, card.base_model) == (CARD.pipeline_tag, CARD.base)
+    assert card.metrics == ["accuracy", "macro_f1"]
     assert card.model_name == CARD.title
     assert [(each.metric_type, each.metric_value) for each in card.eval_results] == list(CARD.values.items())
     assert "language" not in card.to_dict()
@@ -54,7 +55,7 @@ def test_card_has_scores_data_command_and_limits() -> None:
 
 
 def test_card_without_scores_or_settings() -> None:
-    text = write_card(replace(CARD, scores=[], values={}, settings=[], kind="", base=""))
+    text = write_card(replace(CARD, scores=[], values={}, settings=[], pipeline_tag="", base=""))
     assert "None were measured." in text and "All settings are the defaults." in text
     assert not {"model-index", "pipeline_tag", "base_model"} & set(text.replace(":", " ").split())
 

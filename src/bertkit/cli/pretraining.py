@@ -35,14 +35,17 @@ def pretrain(options: PretrainOptions, *, json: bool, verbosity: Verbosity) -> N
             show_table(("held out", ""), result.heldout.items())
     run = options.output or options.resume
     if "mlm" in read_run(result.folder)["run"]["task"]["objectives"]:
-        verbosity.suggest("bertkit", "fill", run, f"The capital of France is {_mask_of(result.folder / 'model')}.")
+        verbosity.suggest("bertkit", "fill", run, _example_with_mask(result.folder / "model"))
     else:
         verbosity.suggest("bertkit", "finetune", "YOUR.csv", "--model", run, "-o", "TUNED")
 
 
-def _mask_of(model: Path) -> str:
-    """What is typed for a masked word: ``[MASK]``, or ``<mask>`` with RoBERTa."""
+def _example_with_mask(model: Path) -> str:
+    """A text with a masked word, ``[MASK]`` or RoBERTa's ``<mask>``: a sentence if the vocabulary is English."""
     from bertkit.text.loading import load_tokenizer
 
     tokenizer = load_tokenizer(model)
-    return tokenizer.id_to_token(tokenizer.mask_id)
+    mask, sentence = tokenizer.id_to_token(tokenizer.mask_id), "The capital of France is"
+    ids = tokenizer.encode(sentence).ids
+    is_english = tokenizer.unk_id not in ids and len(ids) <= 2 * len(sentence.split())
+    return f"{sentence} {mask}." if is_english else f"YOUR TEXT, WITH {mask} FOR A WORD"

@@ -43,7 +43,7 @@ def write_finetuning_card(
     card = Card(
         title=task.name,
         about="\n\n".join([about, *(f"{judged}." for judged in [result.verdict()] if judged)]),
-        kind=task.pipeline_tag,
+        pipeline_tag=task.pipeline_tag,
         score_columns=("dev", "epoch", *best.scores),
         scores=[*seeds, *baselines],
         values=best.scores,

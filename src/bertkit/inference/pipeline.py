@@ -324,11 +324,10 @@ def _logits(
     task, examples = _read(pipeline, texts, text, pair)
     precision = pipeline.runtime.autocast_precision
     outputs = run_examples(pipeline.task_model, task, examples, pipeline.tokenizer, precision=precision)
-    name = "value" if isinstance(task, RegressionTask) else "logits"
     answers = []
     for _, features, rows in outputs:
         pipeline.num_truncated += count_truncated(features) > 0
-        answers.append(mean_output(rows, name))
+        answers.append(mean_output(rows, pipeline.task.output))
     return np.array(answers, dtype=np.float32).reshape(len(answers), max(1, len(task.labels)))
 
 

@@ -198,7 +198,7 @@ def _explain_text(pipeline: Pipeline, task: TextTask, example: TextExample) -> _
     def find(outputs: Outputs) -> tuple[str, _Pick]:
         if isinstance(task, RegressionTask):
             number = task.decode(example, [feature], [_to_arrays(outputs)]).label
-            return f"{number:.3f}", lambda found: found["value"]
+            return f"{number:.3f}", lambda found: found[task.output]
         answer = task.decode(example, [feature], [_to_arrays(outputs)])
         predicted = answer.label if isinstance(answer.label, tuple) else (answer.label,)
         name = max(predicted or task.labels, key=lambda label: answer.scores[str(label)])

@@ -24,11 +24,11 @@ _SHAPE = {
 }
 
 
-def _find_kind(run: PretrainRun) -> str:
+def _find_pipeline_tag(run: PretrainRun) -> str:
     """What Hugging Face calls such a model, by the first objective that has a name for its use."""
     default = PretrainingObjective.pipeline_tag
-    kinds = (each.pipeline_tag for each in run.task.objective_classes())
-    return next((kind for kind in kinds if kind != default), default)
+    tags = (each.pipeline_tag for each in run.task.objective_classes())
+    return next((tag for tag in tags if tag != default), default)
 
 
 def write_pretraining_card(
@@ -49,7 +49,7 @@ def write_pretraining_card(
         title=f"{spec_of_config(encoder).title} {'/'.join(map(str, shape.values()))}",
         about=f"{', '.join(f'{number} {what}' for what, number in shape.items())}, pre-trained for "
         f"{count_of(steps, 'step')} with seed {run.seed}{_describe_mixture(run)}{_describe_origin(run, record)}.",
-        kind=_find_kind(run),
+        pipeline_tag=_find_pipeline_tag(run),
         score_columns=("held-out text", "before", "after") if before else ("held-out text", "value"),
         scores=[(name, *([before.get(name, "-")] if before else []), value) for name, value in heldout.items()],
         values={},

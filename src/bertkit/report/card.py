@@ -23,7 +23,7 @@ _PATHS = ("model", "output", "data", "mix", "from_model", "also_evaluate")
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """The content of a model card. ``kind`` is a pipeline tag of Hugging Face or empty.
+    """The content of a model card. ``pipeline_tag`` is one of Hugging Face or empty.
 
     ``scores`` are rows under ``score_columns``, and ``values`` the scores of the saved model by name; an undefined one
     is left out of the header. ``data`` has one row per file: name, bytes and SHA-256. ``command`` is written without
@@ -32,7 +32,7 @@ class Card:
 
     title: str
     about: str
-    kind: str
+    pipeline_tag: str
     score_columns: Sequence[str]
     scores: Sequence[Row]
     values: Mapping[str, float]
@@ -77,8 +77,8 @@ def without_folders(word: str) -> str:
 def _header(card: Card) -> str:
     """The YAML header. Values are written as JSON, which is valid YAML, so no text of the user can break it."""
     fields: dict[str, object] = {"library_name": "transformers", "tags": ["bert", "bertkit"]}
-    if card.kind:
-        fields["pipeline_tag"] = card.kind
+    if card.pipeline_tag:
+        fields["pipeline_tag"] = card.pipeline_tag
     if card.base:
         fields["base_model"] = card.base
     if values := {name: value for name, value in card.values.items() if is_defined(value)}:
@@ -89,7 +89,7 @@ def _header(card: Card) -> str:
 
 def _model_index(card: Card, values: Mapping[str, float]) -> dict[str, object]:
     return {
-        "task": {"type": card.kind or "other"},
+        "task": {"type": card.pipeline_tag or "other"},
         "dataset": {"name": card.title, "type": card.title},
         "metrics": [{"type": name, "value": float(f"{value:.6g}")} for name, value in values.items()],
     }

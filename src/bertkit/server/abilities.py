@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from bertkit.errors import BertkitError, list_names, verb_of
 from bertkit.inference.fill import Filling, find_tokens
 from bertkit.inference.texts import Text
-from bertkit.server.activations import Activation, activate
+from bertkit.server.activations import activate
 from bertkit.server.call import BY_REQUEST, Call
 from bertkit.server.errors import invalid, unable
 from bertkit.server.inputs import check_number, place_of
 from bertkit.server.models import FillInput, ServedModel, TaskInput, TaskResult
 from bertkit.task_types import (
     Choice,
-    MultiLabelTask,
     MultipleChoiceTask,
     QuestionAnsweringTask,
     SpanExample,
@@ -30,6 +29,7 @@ from bertkit.task_types import (
     TextTask,
     make_example,
 )
+from bertkit.task_types.probabilities import Activation
 from bertkit.task_types.text_task import mean_output
 
 _SINGLE = ("one text, not two", 'a text, or several, each in a list: [["one"], ["two"]]')
@@ -267,10 +267,9 @@ def _scores(model: ServedModel, result: TaskResult, activation: Activation) -> l
         (number,) = activate(np.array([result.prediction.label]), activation)
         return [LabelScore(model.labels[0], number, True)]
     logits = mean_output(result.outputs, "logits")
-    predicted = result.prediction.label
-    several = isinstance(model.task, MultiLabelTask)
+    predicted = result.prediction.label  # a tuple where there may be several
     scores = [
-        LabelScore(label, each, label in predicted if several else label == predicted)
+        LabelScore(label, each, label in predicted if isinstance(predicted, tuple) else label == predicted)
         for label, each in zip(model.labels, activate(logits, activation), strict=True)
     ]
     return sorted(scores, key=lambda each: -each.score)

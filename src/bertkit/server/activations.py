@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.task_types import FileTask, MultiLabelTask, RegressionTask
-from bertkit.task_types.probabilities import sigmoid, softmax
-
-Activation = Literal["softmax", "sigmoid", "none"]
-"""Hugging Face's names; ``none`` is the identity."""
+from bertkit.task_types import FileTask, TextTask
+from bertkit.task_types.probabilities import Activation, sigmoid, softmax
 
 _FUNCTIONS: Mapping[str, Callable[[NDArray[np.floating]], NDArray[np.floating]]] = {
     "softmax": softmax,
@@ -32,8 +29,6 @@ def find_activation(task: FileTask | None, metadata: Mapping[str, Any]) -> Activ
     A number of a model of bertkit is itself. That of a model of another library, imported or not, may be the logit of a
     re-ranker: ``metadata`` of its folder say whether a sigmoid is applied to it.
     """
-    if isinstance(task, MultiLabelTask):
-        return "sigmoid"
-    if not isinstance(task, RegressionTask):
-        return "softmax"
-    return "sigmoid" if "task" not in metadata and metadata.get("sigmoid") else "none"
+    activation = task.activation if isinstance(task, TextTask) else "softmax"
+    is_logit = activation == "none" and "task" not in metadata and metadata.get("sigmoid")
+    return "sigmoid" if is_logit else activation

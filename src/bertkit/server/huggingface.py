@@ -12,7 +12,6 @@ import msgspec
 
 from bertkit.server import abilities
 from bertkit.server.abilities import LabelScore
-from bertkit.server.activations import Activation
 from bertkit.server.call import Call
 from bertkit.server.errors import ServerError, invalid
 from bertkit.server.inputs import check_inputs, check_text, empty
@@ -34,6 +33,7 @@ from bertkit.server.records import (
 from bertkit.server.token_ids import read_ids
 from bertkit.server.zero_shot import can_infer, classify_zero_shot
 from bertkit.task_types import SpanPrediction, TagExample, TagPrediction
+from bertkit.task_types.probabilities import Activation
 
 SIMILARITY, ZERO_SHOT = "sentence-similarity", "zero-shot-classification"
 _FIRST_VERSION_WITH_LIST = (1, 2)

@@ -24,10 +24,11 @@ from bertkit.inference.predict import count_padding, run_features
 from bertkit.inference.texts import Text
 from bertkit.model import Model
 from bertkit.results import Results
-from bertkit.server.activations import Activation, find_activation
+from bertkit.server.activations import find_activation
 from bertkit.server.errors import invalid, unable
 from bertkit.server.jobs import Encoded, TooLongError
 from bertkit.task_types import FileTask, QuestionAnsweringTask, TextExample, TextTask
+from bertkit.task_types.probabilities import Activation
 
 _BATCH = 64
 """The most rows that a model reads at a time; the batcher bounds the tokens."""

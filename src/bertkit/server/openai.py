@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.server import abilities
-from bertkit.server.activations import Activation
 from bertkit.server.call import Call
 from bertkit.server.errors import malformed
 from bertkit.server.huggingface import label_records
@@ -18,6 +17,7 @@ from bertkit.server.inputs import check_inputs
 from bertkit.server.models import EMBED, ServedModel
 from bertkit.server.records import Request
 from bertkit.server.token_ids import read_ids
+from bertkit.task_types.probabilities import Activation
 
 _TOKENIZER_HEADER = "x-tokenizer"
 _IDS_OF_ANOTHER = (

@@ -12,7 +12,6 @@ from bertkit._version import __version__
 from bertkit.contracts import SubwordTokenizer, Tokens
 from bertkit.inference.texts import Text
 from bertkit.server import abilities
-from bertkit.server.activations import Activation
 from bertkit.server.call import Call
 from bertkit.server.errors import invalid, unable
 from bertkit.server.huggingface import label_records, read_texts
@@ -20,6 +19,7 @@ from bertkit.server.inputs import check_inputs, check_number, check_text
 from bertkit.server.limits import Limits
 from bertkit.server.models import EMBED, ServedModel
 from bertkit.server.records import EmbedRequest, Request
+from bertkit.task_types.probabilities import Activation
 
 _ANSWER_TOKENS = 200_000
 """The most tokens of an answer: 16 MB of JSON."""

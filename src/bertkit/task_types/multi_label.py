@@ -57,6 +57,7 @@ class MultiLabelTask(TextTask):
     """
 
     pipeline_method = "classify"
+    activation = "sigmoid"
     score_names = tuple(_SCORES)
     spells_answers = True
 
@@ -105,7 +106,7 @@ class MultiLabelTask(TextTask):
 
     def decode(self, example: TextExample, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> Prediction:
         """The labels that reach their thresholds, with the probability of each; logits of windows are averaged."""
-        scores = dict(zip(self.labels, sigmoid(mean_output(outputs, "logits")).tolist(), strict=True))
+        scores = dict(zip(self.labels, sigmoid(mean_output(outputs, self.output)).tolist(), strict=True))
         return Prediction(self._reached(scores), scores, count_truncated(features))
 
     def calibrate(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
+
+Activation = Literal["softmax", "sigmoid", "none"]
+"""Hugging Face's names; ``none`` is the identity."""
 
 
 def softmax(logits: NDArray[np.floating]) -> NDArray[np.floating]:

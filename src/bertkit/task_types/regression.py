@@ -98,6 +98,8 @@ class RegressionTask(TextTask):
     """A number for a text, or for two (``pair``)."""
 
     pipeline_method = "predict"
+    output = "value"
+    activation = "none"
     score_names = tuple(_SCORES)
 
     numbers: Numbers = field(default_factory=Numbers)
@@ -122,7 +124,7 @@ class RegressionTask(TextTask):
 
     def decode(self, example: TextExample, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> Prediction:
         """The number on the scale of the files; the values of windows are averaged."""
-        value = float(mean_output(outputs, "value"))
+        value = float(mean_output(outputs, self.output))
         return Prediction(value * self.numbers.unit + self.numbers.origin, num_truncated=count_truncated(features))
 
     def baselines(self) -> Mapping[str, BaselineMethod[TextExample, Prediction]]:

@@ -93,7 +93,7 @@ class TextClassificationTask(TextTask):
 
     def decode(self, example: TextExample, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> Prediction:
         """The most probable class; the logits of windows are averaged."""
-        scores = softmax(mean_output(outputs, "logits"))
+        scores = softmax(mean_output(outputs, self.output))
         by_label = dict(zip(self.labels, scores.tolist(), strict=True))
         return Prediction(self.labels[int(scores.argmax())], by_label, count_truncated(features))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypedDict
+from typing import ClassVar, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from bertkit.task_types.base import (
     refuse_unlabelled,
 )
 from bertkit.task_types.baselines import most_frequent
+from bertkit.task_types.probabilities import Activation
 from bertkit.task_types.text_reader import TextExample, TextLabel, TextReader
 
 _LABELS_IN_AN_ERROR = 12
@@ -60,11 +61,15 @@ class TextTask(FileTask[TextExample, Prediction]):
     With ``both_orders`` a pair is read twice, the second time with its texts exchanged, and the prediction is made from
     the sum of the two states: for tasks in which the texts have no order (Radford et al. 2018, section 3.3).
 
+    ``output`` is the name of the head's output, and ``activation`` the function that makes answers of it.
+
     ``pooling`` is what the head reads of a row: the encoder's pooled state (``cls``), or the ``mean`` or the ``max`` of
     all states through a layer of its own. With ``pair_head`` that layer reads how much the tokens of both texts differ.
     """
 
     pipeline_tag = "text-classification"
+    output: ClassVar[str] = "logits"
+    activation: ClassVar[Activation] = "softmax"
 
     also: tuple[str, ...] = ()
     pair: bool = False
