@@ -147,15 +147,20 @@ def apply(record: Record, settings: Sequence[Setting]) -> Record:
     return typing.cast(Record, _apply(record, [(setting.path.split("."), setting) for setting in settings], record))
 
 
-def refuse_without_effect(record: object, settings: Iterable[Setting], *, varied: Collection[str] = ()) -> None:
+def refuse_without_effect(
+    record: object, settings: Iterable[Setting], *, varied: Mapping[str, Collection[str]] | None = None
+) -> None:
     """Raise a usage error for a setting that the others in ``record`` switch off, as ``needs`` of its record says.
 
     The settings ``varied`` have several values, of which one may switch it on.
     """
+    varied = varied or {}
     for setting in settings:
         for owner, rest in _owners(record, setting.path):
             needs: Mapping[str, str] = owner.needs() if hasattr(owner, "needs") else {}
-            if (needed := needs.get(rest)) and needed.partition("=")[0] not in varied:
+            needed = needs.get(rest, "")
+            switch, _, value = needed.partition("=")
+            if needed and value not in varied.get(switch, ()):
                 raise usage_error(f"{setting.origin}: {setting.path} has no effect without {needed}.")
 
 

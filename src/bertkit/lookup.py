@@ -95,7 +95,7 @@ def find(package: str, name: str, kind: type[T]) -> T:
 
 
 def find_outside(name: str, kind: type[T]) -> T:
-    """The value ``my_lab.irony:irony`` of a module outside bertkit, which may have no dot here."""
+    """The value ``my_lab.irony:irony`` of a module outside bertkit, or ``irony:irony`` of one without a package."""
     module, _, attribute = name.partition(":")
     loaded = _load_outside(module)
     value = getattr(loaded, attribute, None)

@@ -180,6 +180,7 @@ def test_an_option_cannot_be_given_and_varied(workspace: Path, tmp_path: Path) -
     [
         (["lr=0.01"], ["optimizer.muon_lr=0.1"], "--set: optimizer.muon_lr has no effect without optimizer.kind=muon"),
         (["optimizer.muon_lr=0.1,0.2"], [], "--grid: optimizer.muon_lr has no effect without optimizer.kind=muon"),
+        (["optimizer.muon_lr=0.1,0.2", "optimizer.kind=adamw,lamb"], [], "--grid: optimizer.muon_lr has no effect"),
         (["optimizer.muon_lr=0.1,0.2", "optimizer.kind=muon,nosuch"], [], "nosuch"),
     ],
 )

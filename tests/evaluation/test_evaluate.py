@@ -3,19 +3,23 @@ from __future__ import annotations
 import json
 import platform
 import shutil
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import bertkit
+from bertkit.batch import Feature
+from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.evaluation.evaluate import evaluate_model, predict_split, read_split
 from bertkit.inference.pipeline import load
 from bertkit.report.progress import Progress
-from bertkit.task_types import TextExample, TextTask
+from bertkit.task_types import FileTask, TaskFiles, TextClassificationTask, TextExample, TextReader, TextTask
 from bertkit.tasks.glue import sst2
 from bertkit.user_tables.guess import guess
 from bertkit.user_tables.input_columns import with_encoding
@@ -110,6 +114,53 @@ def test_more_examples_than_those_of_the_training_are_noted(model: Path, table: 
     total = len(table.read_text().splitlines()) - 1
     assert f"the scores of the fine-tuning are those of the first 3 of these {total} examples" in found.warnings
     assert f"20 of {total} dev examples have a text that is also in train, so the scores are too high" in found.notes
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """A prediction of one's own, without a ``label``."""
+
+    rank: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankTask(FileTask[TextExample, Rank]):
+    """The place of a label among those of the task."""
+
+    @property
+    def classes(self) -> TextClassificationTask:
+        return TextClassificationTask(name=self.name, metric="accuracy", labels=self.labels, files=self.files)
+
+    @property
+    def reader(self) -> TextReader:
+        return self.classes.reader
+
+    def encode(self, example: TextExample, tokenizer: Tokenizer) -> list[Feature]:
+        return self.classes.encode(example, tokenizer)
+
+    def objectives(self, encoder: Encoder) -> dict[str, Objective]:
+        return self.classes.objectives(encoder)
+
+    def decode(self, example: TextExample, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> Rank:
+        return Rank(self.labels.index(str(self.classes.decode(example, features, outputs).label)))
+
+    def describe(self, example: TextExample, prediction: Rank) -> dict[str, Any]:
+        return {"id": example.id, "rank": prediction.rank}
+
+    def score(self, examples: Iterable[TextExample], predictions: Iterable[Rank]) -> dict[str, float]:
+        pairs = zip(examples, predictions, strict=True)
+        return {"right": float(np.mean([self.labels[found.rank] == each.label for each, found in pairs]))}
+
+
+def test_predictions_of_a_task_of_ones_own_need_no_label(model: Path, table: Path, tmp_path: Path) -> None:
+    guessed = guess(table).task
+    split = replace(guessed.files.splits["train"], files=(str(table),))
+    files = TaskFiles(splits={"train": split, "dev": split})
+    task = RankTask(name="ranks", metric="right", labels=guessed.labels, files=files)
+    result = bertkit.finetune(task, model=model, output=tmp_path / "run", epochs=1, limit=13, progress="quiet")
+    found = bertkit.evaluate(tmp_path / "run", progress="quiet")
+    assert found["right"] == result.mean
+    assert all("rank: " in each.answer for each in found.worst)
 
 
 def test_a_report_can_be_written_elsewhere(run: Path, tmp_path: Path) -> None:
@@ -262,7 +313,7 @@ def test_unlabelled_rows_are_noted(run: Path, tmp_path: Path) -> None:
     found = evaluate_model(pipeline, read_split(pipeline.task, file, "test"), tmp_path / "out", QUIET)
     assert found.examples == 2
     assert "2 rows of test have no label and are left out" in found.notes
-    assert "with 2 test examples the score is uncertain, as its interval shows" in found.warnings
+    assert "with 2 test examples the score is uncertain, and so few have no interval" in found.warnings
 
 
 def test_a_model_compared_with_itself_does_not_differ(run: Path) -> None:

@@ -137,7 +137,7 @@ def test_numbers_are_compared_with_their_mean_and_a_bag_of_words() -> None:
     assert read.interval is not None and math.isnan(read.interval[1]) and math.isnan(read.scores["pearson"])
     assert words.scores["mean_absolute_error"] < 1
     better = verdict("mean_absolute_error", 0.0, fit_baselines(replace(task, metric="mean_absolute_error"), train, dev))
-    assert better.endswith("this model 0.0000: there are too few dev examples to tell which is better")
+    assert better.endswith("this model 0.0000: there are too few examples to tell which is better")
     assert describe_baselines("pearson", [mean, words], 6) == "to beat: bag of words 1.0000"
     assert list(replace(task, also=()).baselines()) == ["bag of words"]
 

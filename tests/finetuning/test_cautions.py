@@ -13,7 +13,7 @@ from bertkit.evaluation.evaluate import evaluate_model, read_split
 from bertkit.finetuning.cautions import caution_about_size, caution_beside_interval, list_cautions
 from bertkit.finetuning.results import SeedResult
 from bertkit.inference.pipeline import load
-from bertkit.metrics.bootstrap import half_width
+from bertkit.metrics.bootstrap import interval_by_size
 from bertkit.report.progress import Progress
 from bertkit.scores import UNDEFINED
 from bertkit.task_types import (
@@ -50,32 +50,32 @@ def cautions(
 
 
 @pytest.mark.parametrize(
-    ("examples", "score", "expected"),
+    ("examples", "metric", "score", "expected"),
     [
-        (1, 0.5, ["45 points up or down"]),
-        (49, 0.5, ["13 points up or down"]),
-        (49, 0.98, ["5 points up or down"]),
-        (200, 0.5, []),
-        (872, 0.5, []),
+        (1, "accuracy", 0.5, "and so few say little"),
+        (49, "accuracy", 0.5, "as many others may give 36.5 % to 63.5 %"),
+        (49, "accuracy", 1.0, "as many others may give 92.7 % to 100.0 %"),
+        (30, "spearman", 0.0, "as many others may give -0.3603 to 0.3603"),
+        (30, "spearman", 0.97, "as many others may give 0.9373 to 0.9858"),
+        (30, "mean_absolute_error", 1e39, "as many others may give 7.29474e+38 to 1.27053e+39"),
+        (30, "my_points", 35.0, "and so few say little"),
     ],
 )
-def test_few_examples(examples: int, score: float, expected: list[str]) -> None:
-    assert [each.partition(" by ")[2] for each in caution_about_size(examples, "accuracy", score)] == expected
+def test_few_examples(examples: int, metric: str, score: float, expected: str) -> None:
+    (found,) = caution_about_size(examples, metric, score)
+    assert found.partition(f" {metric} is uncertain: ")[2] == expected
 
 
-def test_few_examples_of_a_correlation_and_of_an_error() -> None:
-    (found,) = caution_about_size(30, "spearman", 0.0)
-    assert found == "with 30 dev examples a score is uncertain by 0.36 up or down"
-    (found,) = caution_about_size(30, "spearman", 0.97)
-    assert found == "with 30 dev examples a score is uncertain by 0.024 up or down"
-    (found,) = caution_about_size(30, "mean_absolute_error", 2000.0)
-    assert found == "with 30 dev examples a score is uncertain by 541 up or down"
+def test_nothing_is_said_of_many_examples_or_of_an_undefined_score() -> None:
+    assert caution_about_size(200, "accuracy", 0.5) == caution_about_size(30, "pearson", UNDEFINED) == []
 
 
 def test_an_interval_says_how_uncertain_a_score_of_few_examples_is() -> None:
     (found,) = caution_beside_interval(30, "test")
     assert found == "with 30 test examples the score is uncertain, as its interval shows"
     assert caution_beside_interval(200, "test") == []
+    (found,) = caution_beside_interval(4, "test")
+    assert found == "with 4 test examples the score is uncertain, and so few have no interval"
 
 
 def test_one_answer_for_everything() -> None:
@@ -163,11 +163,12 @@ def test_six_rows_are_not_passed_over_in_silence(
     run = tmp_path / "run"
     result = bertkit.finetune(table, model=model, dev=table, output=run, epochs=1, progress="plain")
     shown = capsys.readouterr().err
-    points = f"uncertain by {100 * half_width('accuracy', result.mean, 6):.0f} points up or down"
-    assert f"with 6 dev examples a score is {points}" in shown
+    low, high = interval_by_size("accuracy", result.mean, 6)
+    points = f"accuracy is uncertain: as many others may give {100 * low:.1f} % to {100 * high:.1f} %"
+    assert f"with 6 dev examples {points}" in shown
     assert any(points in each for each in result.warnings)
     assert any(points in each for each in json.loads((run / "results.json").read_text())["warnings"])
-    assert f"- With 6 dev examples a score is {points}.\n" in (run / "model" / "README.md").read_text(encoding="utf-8")
+    assert f"- With 6 dev examples {points}.\n" in (run / "model" / "README.md").read_text(encoding="utf-8")
     pipeline = load(run)
     found = evaluate_model(pipeline, read_split(pipeline.task, None, "dev"), None, Progress("quiet"))
     assert any("with 6 dev examples the score is uncertain, as its" in each for each in found.warnings)

@@ -121,19 +121,25 @@ def test_a_whole_model_of_a_run_has_the_heads_of_its_task(workspace: Path) -> No
     assert list(load_whole_model(ModelFolder.open(workspace / "tuned")).objectives) == ["class"]
 
 
-def test_a_unit_that_other_libraries_do_not_know_is_stated(workspace: Path, tmp_path: Path) -> None:
+def test_a_unit_that_other_libraries_do_not_know_is_stated(tmp_path: Path, tokenizer: WordPiece) -> None:
     """Times in seconds since 1970 stay in the unit of the training, as float32 cannot tell them apart."""
+    save_hf(tmp_path / "hf", "BertForPreTraining", tokenizer)
     table = tmp_path / "times.csv"
     table.write_text("text,seen\n" + "".join(f"word {row},{1_700_000_000 + row}\n" for row in range(36)))
     options: dict[str, Any] = {"label": "seen", "kind": "number", "epochs": 1, "limit": 13, "progress": "quiet"}
-    bertkit.finetune(table, model=workspace / "run", output=tmp_path / "run", **options)
+    options["set"] = ["task.pooling=cls"]
+    bertkit.finetune(table, model=tmp_path / "hf", output=tmp_path / "run", **options)
     folder = ModelFolder.open(tmp_path / "run")
     task = task_of_folder(folder)
     assert isinstance(task, RegressionTask)
-    stated = f"multiply it by {task.numbers.unit!r} and add {task.numbers.origin!r}"
+    stated = f"multiply what they give by {task.numbers.unit!r} and add {task.numbers.origin!r}"
     assert any(note.endswith(stated) for note in convert(folder, tmp_path / "out").notes)
     assert f"{stated}.\n" in (folder.path / "README.md").read_text(encoding="utf-8")
     assert explain_unit(replace(task, numbers=Numbers())) == []
+    options["set"] = ["task.pooling=mean"]  # a head that other libraries do not read
+    bertkit.finetune(table, model=tmp_path / "hf", output=tmp_path / "mean", **options)
+    (note,) = convert(ModelFolder.open(tmp_path / "mean"), tmp_path / "mean-out").notes
+    assert note.startswith("other libraries read only the encoder")
 
 
 def test_the_name_of_the_only_label_is_kept(tmp_path: Path, tokenizer: WordPiece) -> None:

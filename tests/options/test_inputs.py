@@ -94,7 +94,7 @@ def test_a_folder_whose_name_looks_like_a_url_is_a_folder() -> None:
 def test_names_of_tables() -> None:
     assert looks_like_table("reviews.csv")
     assert looks_like_table("REVIEWS.CSV.GZ")
-    assert looks_like_table("names.bio")
+    assert not looks_like_table("my_lab.bio")
     assert not looks_like_table("glue:sst2")
 
 

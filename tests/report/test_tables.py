@@ -41,6 +41,12 @@ def test_a_number_that_is_missing_or_undefined_is_aligned_like_the_others() -> N
     assert output.getvalue().splitlines() == ["       sd    n", "        -  100", "undefined    2", "   0.5000   30"]
 
 
+def test_very_small_and_very_large_numbers_are_aligned_like_the_others() -> None:
+    output = io.StringIO()
+    print_table(("error", "n"), [(3.21e-10, 1_000), (1.5e39, 2)], output)
+    assert output.getvalue().splitlines() == ["  error     n", "3.2e-10  1000", "1.5e+39     2"]
+
+
 def test_printed_rows_are_one_line_each_however_long_they_are() -> None:
     output = io.StringIO()
     print_table(("id", "text"), [("1", "word " * 999), ("2", "short")], output)

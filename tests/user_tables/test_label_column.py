@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,14 @@ def test_a_point_may_set_thousands_apart(cells: tuple[str, ...], doubt: str, her
     rows = [(str(row), sentence(row), cells[row % len(cells)]) for row in range(60)]
     found = guess(write_csv(here / "n.csv", rows), kind="number").sentence
     assert found.partition(" on average")[2].partition(")")[0].removeprefix("; ") == doubt
+    (here / "n.jsonl").write_text("".join(json.dumps({"text": text, "label": cell}) + "\n" for _, text, cell in rows))
+    assert " on average)" in guess(here / "n.jsonl", kind="number").sentence  # where a number has a type
+
+
+def test_the_ends_of_large_numbers_are_told_apart_and_those_of_32_bits_are_short(here: Path) -> None:
+    for low, high, shown in (("1700000001", "1700000007", None), ("0.10000000149", "4.80000019", "0.1 to 4.8")):
+        rows = [(str(row), sentence(row), (low, high)[row % 2]) for row in range(60)]
+        assert f"from {shown or f'{low} to {high}'}," in guess(write_csv(here / "n.csv", rows), kind="number").sentence
 
 
 @pytest.mark.parametrize("mark", [" ", "'"])

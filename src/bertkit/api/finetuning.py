@@ -22,7 +22,7 @@ from bertkit.finetuning.starting_point import trained_task
 from bertkit.options.finetuning import FinetuneOptions, TaskTrainingOptions, TuneOptions
 from bertkit.report.progress import Progress
 from bertkit.sweeps.results import SweepResult
-from bertkit.sweeps.search_space import fit_ranges, read_axes
+from bertkit.sweeps.search_space import fit_ranges, read_axes, refuse_unread
 from bertkit.sweeps.sweep import Sweep
 from bertkit.sweeps.sweep import tune as run_sweep
 from bertkit.task_types import FileTask, TextClassificationTask
@@ -83,8 +83,7 @@ def tune(options: TuneOptions) -> SweepResult:
         axes = read_axes(options.grid, given=given, ranges=options.trials is not None)
         varied = [axis.path for axis in axes]
         run, settings = _plan(options, task, model, varied=varied)
-        swept = [*parse_settings(options.set), *(Setting(path, None, "--grid") for path in varied)]
-        refuse_without_effect(run, swept, varied=varied)
+        refuse_unread(run, axes, parse_settings(options.set))
         _say_notes(run, bar)
         _say_measured(settings, bar)
         sweep = Sweep(base=run, axes=fit_ranges(axes, run), trials=options.trials, sampler=options.sampler)

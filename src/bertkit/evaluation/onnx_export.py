@@ -18,7 +18,7 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import OutputArrays, Tokenizer
 from bertkit.errors import data_error, usage_error
 from bertkit.evaluation.evaluate import LabelledSplit, read_split
-from bertkit.inference.conversion import Conversion, convert, explain_export, load_whole_model
+from bertkit.inference.conversion import Conversion, convert, explain_export, explain_unit, load_whole_model
 from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.inference.onnx_model import HIDDEN_STATES, OnnxModel, quantize_onnx, write_onnx
 from bertkit.inference.predict import run_features
@@ -99,8 +99,9 @@ def export_onnx(folder: ModelFolder, output: Path, *, int8: bool = False, check:
         conversion = convert(folder, output, model=whole, add=partial(_add_file, file))
     size = (output / FILE).stat().st_size / 2**20
     # That other libraries lack the head is true of the folder, and not of the file.
-    kept = [each for each in conversion.notes if task is None or each != explain_export(task)]
-    return replace(conversion, notes=(*kept, f"{FILE}: {size:,.1f} MiB", *notes))
+    of_folder = [*explain_unit(task), *([] if task is None else [explain_export(task)])]
+    kept = [each for each in conversion.notes if each not in of_folder]
+    return replace(conversion, notes=(*kept, *explain_unit(task), f"{FILE}: {size:,.1f} MiB", *notes))
 
 
 def _add_file(file: Path, folder: Path) -> None:

@@ -138,7 +138,7 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
         return f"{compared}: both have nothing left to gain on these examples"
     low, high = best.interval or (to_beat, to_beat)
     if not is_defined(low):
-        return f"{compared}: there are too few dev examples to tell which is better"
+        return f"{compared}: there are too few examples to tell which is better"
     margin = _MARGIN_OF_TWO * max(0.0, high - to_beat if score > to_beat else to_beat - low)
     gain = gain_of(metric, score, to_beat)
     if gain > margin:

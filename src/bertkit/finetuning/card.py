@@ -40,9 +40,10 @@ def write_finetuning_card(
         f"{base_name(run.model)}{fresh} fine-tuned for {task.name} on {examples['train']:,} "
         f"examples and scored on {examples['dev']:,} others. Seed {best.seed} is kept{spread}."
     )
+    judged = result.verdict()
     card = Card(
         title=task.name,
-        about="\n\n".join([about, *(f"{judged}." for judged in [result.verdict()] if judged)]),
+        about=f"{about}\n\n{judged}." if judged else about,
         pipeline_tag=task.pipeline_tag,
         score_columns=("dev", "epoch", *best.scores),
         scores=[*seeds, *baselines],

@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 
 from bertkit.errors import count_of
+from bertkit.finetuning.baselines import format_metric
 from bertkit.finetuning.results import SeedResult
-from bertkit.metrics.bootstrap import half_width
+from bertkit.metrics.bootstrap import FEWEST, interval_by_size
 from bertkit.metrics.entities import OUTSIDE
 from bertkit.scores import Score, gain_of, is_defined, is_perfect, kind_of
 from bertkit.task_types import FileTask, MultiLabelTask, TextClassificationTask
 from bertkit.task_types.class_weights import Weightable
 
 _FEW_EXAMPLES = 200
-"""Below this, the score of a share is uncertain by seven points or more."""
+"""Below this, a share near one half is uncertain by seven points or more."""
 
 _ENOUGH_FOR_THRESHOLD = 50
 """Examples of a label from which on its threshold gains little by chance."""
@@ -55,17 +56,18 @@ def caution_beside_interval(num_examples: int, split: str) -> list[str]:
     """Too few examples of a split to tell how good a model is whose score is shown with its interval."""
     if num_examples >= _FEW_EXAMPLES:
         return []
-    return [f"with {count_of(num_examples, f'{split} example')} the score is uncertain, as its interval shows"]
+    shown = "as its interval shows" if num_examples >= FEWEST else "and so few have no interval"
+    return [f"with {count_of(num_examples, f'{split} example')} the score is uncertain, {shown}"]
 
 
 def caution_about_size(num_examples: int, metric: str, score: Score) -> list[str]:
     """Too few dev examples to tell how good a model is whose ``score`` is shown without an interval."""
-    if num_examples >= _FEW_EXAMPLES:
+    if num_examples >= _FEW_EXAMPLES or not is_defined(score):
         return []
-    half = half_width(metric, score, num_examples)
-    shown = f"{half:.2g}" if half < 10 else f"{half:.0f}"
-    uncertain = f"{100 * half:.0f} points" if kind_of(metric).scale == "share" else shown
-    return [f"with {count_of(num_examples, 'dev example')} a score is uncertain by {uncertain} up or down"]
+    low, high = interval_by_size(metric, score, num_examples)
+    ends = f"as many others may give {format_metric(metric, low)} to {format_metric(metric, high)}"
+    what_it_means = ends if is_defined(low) else "and so few say little"
+    return [f"with {count_of(num_examples, 'dev example')} {metric} is uncertain: {what_it_means}"]
 
 
 def _caution_about_answers(

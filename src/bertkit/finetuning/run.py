@@ -156,9 +156,10 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     ]
     for warning in warnings:
         progress.say(warning)
-    if best.metadata.get(READABLE_ELSEWHERE) == "encoder":
+    readable = best.metadata.get(READABLE_ELSEWHERE)
+    if readable == "encoder":
         progress.say(explain_export(run.task))
-    unit = explain_unit(trained_task(best))
+    unit = explain_unit(trained_task(best)) if readable == "model" else []
     for note in unit:
         progress.say(note)
     result = replace(result, warnings=warnings)
@@ -169,9 +170,9 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
 
 
 def _predict_answers(data: FinetuningData, best: ModelFolder) -> list[object]:
-    """What the model of the best seed answers for each dev example; nothing where answers are not spelled."""
+    """The class or labels that the model of the best seed predicts for each dev example; nothing in other tasks."""
     task = data.run.task
-    if not task.spells_answers:
+    if not (task.labels and task.spells_answers):
         return []
     model = best.load_model(task.objectives).to(default_device())
     trained = trained_task(best) or task  # with the thresholds that were chosen

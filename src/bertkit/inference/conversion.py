@@ -124,7 +124,8 @@ def _save(
     task = task_of_folder(folder)
     if task is not None and heads and readable_elsewhere(model) == "encoder":
         notes.append(explain_export(task))
-    notes += explain_unit(task) if heads else []
+    if heads and readable_elsewhere(model) == "model":
+        notes += explain_unit(task)
     return Conversion(
         output=output,
         encoder=folder.spec.title,
@@ -144,14 +145,12 @@ def explain_export(task: FileTask) -> str:
 
 
 def explain_unit(task: FileTask | None) -> list[str]:
-    """A sentence if a model gives numbers in a unit of its own, which other libraries do not know."""
+    """A sentence if the head of a model gives numbers in a unit of its own, which other libraries do not know."""
     numbers = task.numbers if isinstance(task, RegressionTask) else NUMBERS_OF_FILES
     if numbers.has_scale_of(NUMBERS_OF_FILES):
         return []
-    scale = f"multiply it by {numbers.unit!r} and add {numbers.origin!r}"
-    return [
-        f"in other libraries this model gives a number near 0, as 32 bits are too coarse for those of the file: {scale}"
-    ]
+    scale = f"multiply what they give by {numbers.unit!r} and add {numbers.origin!r}"
+    return [f"other libraries give a number near 0, as float32 cannot hold those of the file: {scale}"]
 
 
 def _pretraining_heads(folder: ModelFolder, encoder: Encoder) -> Mapping[str, Objective]:

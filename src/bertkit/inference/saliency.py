@@ -199,10 +199,10 @@ def _explain_text(pipeline: Pipeline, task: TextTask, example: TextExample) -> _
         if isinstance(task, RegressionTask):
             number = task.decode(example, [feature], [_to_arrays(outputs)]).label
             return f"{number:.3f}", lambda found: found[task.output]
-        answer = task.decode(example, [feature], [_to_arrays(outputs)])
-        predicted = answer.label if isinstance(answer.label, tuple) else (answer.label,)
-        name = max(predicted or task.labels, key=lambda label: answer.scores[str(label)])
-        best = task.labels.index(str(name))
+        logits = outputs["logits"][0].tolist()
+        answer = task.decode(example, [feature], [_to_arrays(outputs)]).label
+        several = [task.labels.index(label) for label in answer] if isinstance(answer, tuple) else []
+        best = max(several or range(len(logits)), key=lambda place: float(logits[place]))
         return task.labels[best], lambda found: found["logits"][:, best]
 
     return _Target(feature, find)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bertkit.metrics.classification import require_pairs
 from bertkit.metrics.entities import find_entities
 from bertkit.optional import load
-from bertkit.scores import UNDEFINED, is_defined, kind_of
+from bertkit.scores import UNDEFINED, kind_of
 
 Indices = NDArray[np.int64]
 Scores = NDArray[np.float64]
@@ -26,14 +26,17 @@ Statistic = Callable[[Indices], Scores]
 RESAMPLES = 1000
 LEVEL = 0.95
 FEWEST = 5
+"""Examples from which on a score has an interval: with 4, one of two equally good systems is right on all and the other
+on none in 1 of 8 cases."""
+
 _Z = 1.959964
 """The middle 95 % of a normal distribution reach this many standard deviations to each side."""
 
 _DEVIATION_OF_ERRORS = 0.756
 """The standard deviation of the absolute values of normal errors, in parts of their mean: sqrt(pi / 2 - 1)."""
 
-_FISHER = 3
 _NEARLY_ONE = 0.999
+"""A correlation of 1 would have no interval."""
 
 _INDICES_PER_CHUNK = 1_000_000
 """8 MB of indices: a large dev set is resampled in several chunks."""
@@ -63,10 +66,10 @@ def score_interval(name: str, resampled: Scores, size: int) -> tuple[float, floa
     Where every example is right, every resample of them is, whether there are 5 or 5,000. The lower end is then that of
     Wilson's interval (1927): 0.57 and 0.9992. Where none is right the upper end is: 0.43 and 0.0008.
 
-    Fewer than ``FEWEST`` examples have no interval of a correlation or of an error, which may be that of any.
+    It is undefined for fewer than ``FEWEST`` examples, whose resamples say nothing.
     """
     kind = kind_of(name)
-    if size < FEWEST and kind.scale != "share":
+    if size < FEWEST:
         return UNDEFINED, UNDEFINED
     low, high = percentile_interval(resampled)
     if low == 1 and not kind.is_error:
@@ -76,23 +79,23 @@ def score_interval(name: str, resampled: Scores, size: int) -> tuple[float, floa
     return low, high
 
 
-def half_width(name: str, score: float, size: int) -> float:
-    """Half of the 95 % interval of a score, by its value and the number of examples alone.
+def interval_by_size(name: str, score: float, size: int) -> tuple[float, float]:
+    """The 95 % interval of a score by its value and the number of examples alone.
 
-    It is that of Wilson's interval (1927) of a share, that of Fisher's (1921) of a correlation, and that of an error
-    whose parts are normal. An undefined score is taken for one half, or for no correlation.
+    It is Wilson's (1927) of a share, Fisher's (1921) of a correlation, and that of a mean of normal errors without
+    their signs. It is undefined for fewer than ``FEWEST`` examples, and for a score that is none of the three.
     """
     scale = kind_of(name).scale
+    if size < FEWEST or (scale == "share" and not 0 <= score <= 1):
+        return UNDEFINED, UNDEFINED
     if scale == "error":
-        return _DEVIATION_OF_ERRORS * score * _Z / math.sqrt(size)
+        half = _DEVIATION_OF_ERRORS * score * _Z / math.sqrt(size)
+        return max(0.0, score - half), score + half
     if scale == "share":
-        share = score if 0 <= score <= 1 else 0.5
-        return _Z / (1 + _Z**2 / size) * math.sqrt(share * (1 - share) / size + (_Z / size) ** 2 / 4)
-    if size <= _FISHER:
-        return 1.0
-    middle = math.atanh(max(-_NEARLY_ONE, min(_NEARLY_ONE, score))) if is_defined(score) else 0.0
-    half = _Z / math.sqrt(size - _FISHER)
-    return (math.tanh(middle + half) - math.tanh(middle - half)) / 2
+        middle, half = score + _Z**2 / size / 2, _Z * math.sqrt(score * (1 - score) / size + (_Z / size) ** 2 / 4)
+        return (middle - half) / (1 + _Z**2 / size), (middle + half) / (1 + _Z**2 / size)
+    middle, half = math.atanh(max(-_NEARLY_ONE, min(_NEARLY_ONE, score))), _Z / math.sqrt(size - 3)
+    return math.tanh(middle - half), math.tanh(middle + half)
 
 
 def p_value(differences: Scores) -> float:

@@ -111,8 +111,8 @@ TablePath = Annotated[AnyPath | DataTable, Input("any")]
 
 
 def looks_like_table(name: str) -> bool:
-    """Whether the name of a task ends as that of a file does."""
-    return Path(name).suffix.lower() in (*TABLES, *COMPRESSIONS)
+    """Whether the name of a task ends as that of a file does; ``my_lab.bio`` may be a module."""
+    return Path(name).suffix.lower() in {*TABLES, *COMPRESSIONS} - {".bio", ".iob"}
 
 
 def check_inputs(options: Any) -> None:

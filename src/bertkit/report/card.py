@@ -91,8 +91,13 @@ def _model_index(card: Card, values: Mapping[str, float]) -> dict[str, object]:
     return {
         "task": {"type": card.pipeline_tag or "other"},
         "dataset": {"name": card.title, "type": card.title},
-        "metrics": [{"type": name, "value": float(f"{value:.6g}")} for name, value in values.items()],
+        "metrics": [{"type": name, "value": _round(value)} for name, value in values.items()],
     }
+
+
+def _round(value: float) -> float:
+    """Six decimals, or six digits of a number that they would leave few of."""
+    return round(value, 6) if abs(value) >= 1 else float(f"{value:.6g}")
 
 
 def write_run_card(folder: RunFolder, card: Card) -> None:

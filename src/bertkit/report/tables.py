@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Sequence
 from typing import IO, Protocol, cast, runtime_checkable
 
@@ -18,6 +19,7 @@ _UNLIMITED_WIDTH = 100_000
 """Columns of a page that never wraps a line: text that another program reads keeps one row per line."""
 
 
+_NUMBER = re.compile(r"-?[\d,]+(\.\d+)?(e[+-]\d+)?")
 _NO_NUMBER = ("-", format_score(UNDEFINED))
 """What is shown in place of a number that is missing or undefined."""
 
@@ -34,7 +36,7 @@ class TextOutput(Protocol):
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], output: TextOutput) -> None:
-    """Write a table to ``output``; columns of numbers are aligned to the right, and floats have four decimals.
+    """Write a table to ``output``; columns of numbers are aligned to the right, and floats are as ``format_score``.
 
     On a terminal it is fitted to the width of the window. Elsewhere it is plain text: columns separated by two spaces,
     one line per row, no colour and no rules.
@@ -92,4 +94,4 @@ def _has_numbers(cells: Sequence[Sequence[str]], place: int) -> bool:
 
 
 def _is_number(cell: str) -> bool:
-    return cell.replace(",", "").replace(".", "", 1).removeprefix("-").isdecimal()
+    return _NUMBER.fullmatch(cell) is not None

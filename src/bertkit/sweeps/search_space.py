@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bertkit.config import Setting, apply, to_json
+from bertkit.config import Setting, apply, refuse_without_effect, to_json
 from bertkit.errors import BertkitError, usage_error
 from bertkit.finetuning.record import FinetuneRun
 
@@ -198,6 +198,12 @@ def _read_range(name: str, text: str) -> Axis:
     if not low < high:
         raise usage_error(f"{_ORIGIN} {name}={text}: the lower end must come first.")
     return Axis(name, low=low, high=high)
+
+
+def refuse_unread(base: FinetuneRun, axes: Sequence[Axis], given: Sequence[Setting]) -> None:
+    """Raise a usage error for a setting, one of the axes or ``given``, that no point reads."""
+    varied = {axis.path: axis.candidates for axis in axes}
+    refuse_without_effect(base, [*given, *(Setting(path, None, _ORIGIN) for path in varied)], varied=varied)
 
 
 def grid_points(axes: Sequence[Axis]) -> Iterator[Point]:

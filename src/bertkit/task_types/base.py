@@ -53,9 +53,9 @@ class FileTask(Task[E, P]):
     The class variables hold what depends on the type of the task: ``pipeline_tag`` is Hugging Face's name of it,
     ``pipeline_method`` the method of ``Pipeline`` for a single input, ``score_names`` the scores that ``metric`` may be
     (any if it is empty, as in a user's own class), ``predicts_one_class`` whether a prediction is one of ``labels``, so
-    that a confusion matrix and McNemar's test apply, ``spells_answers`` whether the ``label`` of a prediction is what
-    the user would call it, and not tags or the number of a choice, and ``truncated`` what may be cut off: a text or a
-    question.
+    that a confusion matrix and McNemar's test apply, ``spells_answers`` whether the ``label`` of a prediction is a name
+    or a text that the user knows, and not tags or the number of a choice, and ``truncated`` what may be cut off: a text
+    or a question.
     """
 
     pipeline_tag: ClassVar[str] = ""

@@ -47,7 +47,7 @@ _SCORES: Mapping[str, Callable[[Sequence[float], Sequence[float]], float]] = {
 }
 
 USUAL_SCORES = tuple(_SCORES)
-"""Of a task that names none, the first of which picks the epoch."""
+"""Those of a user's table. The first one picks the epoch."""
 
 SMALLEST_UNIT = 1 / LARGEST_MAGNITUDE
 

@@ -37,7 +37,7 @@ _SCORES: Mapping[str, Callable[[Sequence[str], Sequence[str]], float]] = {
 }
 
 USUAL_SCORES = tuple(_SCORES)
-"""Of a task that names none, the first of which picks the epoch."""
+"""Those of a user's table. The first one picks the epoch."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -186,8 +186,8 @@ def _find_missing(classes: Collection[str]) -> str | None:
     return next((name for name in classes if name.casefold() in _MISSING), None)
 
 
-def describe_labels(column: LabelColumn) -> str:
-    """The labels in words, with their numbers."""
+def describe_labels(column: LabelColumn, *, is_text: bool) -> str:
+    """The labels in words, with their numbers. ``is_text``: the file has no type for numbers, as CSV has none."""
     counts = column.labels.counts
     if column.kind == "classes":
         doubt = "; if cells hold several: --kind labels" if may_hold_several(column.labels) else ""
@@ -204,9 +204,14 @@ def describe_labels(column: LabelColumn) -> str:
     mean = statistics.fmean(values)
     shown = f"{mean:.3g}" if abs(mean) < 1000 else f"{mean:.0f}"
     doubt = ""
-    if example := _find_thousands(counts):
+    if is_text and (example := _find_thousands(counts)):
         doubt = f"; if {example} is {example.replace('.', '')}, write it so: the point is read as a decimal point"
-    return f"a number from {min(values):.10g} to {max(values):.10g}, {shown} on average{doubt}"
+    return f"a number from {_spell(min(values))} to {_spell(max(values))}, {shown} on average{doubt}"
+
+
+def _spell(number: float) -> str:
+    """A number with as many digits as tell those of a file apart: ten from 100,000 on, else six."""
+    return f"{number:.10g}" if abs(number) >= 100_000 else f"{number:g}"
 
 
 def _find_thousands(cells: Collection[str]) -> str | None:

@@ -11,6 +11,7 @@ from typing import TypedDict
 from bertkit.errors import data_error, list_names
 from bertkit.formats.lines import at_row
 from bertkit.formats.tables import Table
+from bertkit.formats.workbooks import is_workbook
 from bertkit.task_files.columns import guess_columns
 from bertkit.task_files.files import Columns, TaskFiles
 from bertkit.task_files.labels import (
@@ -42,7 +43,9 @@ def guess_labels(files: UserFiles, given: Given, *, allow_rare_labels: bool, fol
             check_spelling(column.labels)
     task = _build(files, found, column, fold_labels=fold_labels)
     check_rows(task, files.paths.keys() - {"train"})
-    described = describe_columns(columns, f"{','.join(columns.answers)} ({describe_labels(column)})")
+    is_text = files.table.form.kind == "delimited" and not is_workbook(files.first)
+    found_labels = describe_labels(column, is_text=is_text)
+    described = describe_columns(columns, f"{','.join(columns.answers)} ({found_labels})")
     sentence = described + describe_file(files.table, columns.used())
     return Guess(task=task, sentence=sentence)
 
