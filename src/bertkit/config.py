@@ -150,17 +150,12 @@ def apply(record: Record, settings: Sequence[Setting]) -> Record:
 def refuse_without_effect(
     record: object, settings: Iterable[Setting], *, varied: Mapping[str, Collection[str]] | None = None
 ) -> None:
-    """Raise a usage error for a setting that the others in ``record`` switch off, as ``needs`` of its record says.
-
-    The settings ``varied`` have several values, of which one may switch it on.
-    """
-    varied = varied or {}
+    """Raise a usage error for a setting that ``needs`` another one, if neither ``record`` nor ``varied`` has it."""
     for setting in settings:
         for owner, rest in _owners(record, setting.path):
-            needs: Mapping[str, str] = owner.needs() if hasattr(owner, "needs") else {}
-            needed = needs.get(rest, "")
+            needed: str = owner.needs().get(rest, "") if hasattr(owner, "needs") else ""
             switch, _, value = needed.partition("=")
-            if needed and value not in varied.get(switch, ()):
+            if needed and value not in (varied or {}).get(switch, ()):
                 raise usage_error(f"{setting.origin}: {setting.path} has no effect without {needed}.")
 
 

@@ -313,7 +313,7 @@ def test_unlabelled_rows_are_noted(run: Path, tmp_path: Path) -> None:
     found = evaluate_model(pipeline, read_split(pipeline.task, file, "test"), tmp_path / "out", QUIET)
     assert found.examples == 2
     assert "2 rows of test have no label and are left out" in found.notes
-    assert "with 2 test examples the score is uncertain, and so few have no interval" in found.warnings
+    assert "with 2 test examples the score is uncertain, as its interval shows" in found.warnings
 
 
 def test_a_model_compared_with_itself_does_not_differ(run: Path) -> None:

@@ -52,7 +52,8 @@ def cautions(
 @pytest.mark.parametrize(
     ("examples", "metric", "score", "expected"),
     [
-        (1, "accuracy", 0.5, "and so few say little"),
+        (1, "accuracy", 0.5, "as many others may give 5.5 % to 94.5 %"),
+        (4, "pearson", 0.5, "and so few say little"),
         (49, "accuracy", 0.5, "as many others may give 36.5 % to 63.5 %"),
         (49, "accuracy", 1.0, "as many others may give 92.7 % to 100.0 %"),
         (30, "spearman", 0.0, "as many others may give -0.3603 to 0.3603"),
@@ -71,10 +72,10 @@ def test_nothing_is_said_of_many_examples_or_of_an_undefined_score() -> None:
 
 
 def test_an_interval_says_how_uncertain_a_score_of_few_examples_is() -> None:
-    (found,) = caution_beside_interval(30, "test")
+    (found,) = caution_beside_interval(30, "test", has_interval=True)
     assert found == "with 30 test examples the score is uncertain, as its interval shows"
-    assert caution_beside_interval(200, "test") == []
-    (found,) = caution_beside_interval(4, "test")
+    assert caution_beside_interval(200, "test", has_interval=True) == []
+    (found,) = caution_beside_interval(4, "test", has_interval=False)
     assert found == "with 4 test examples the score is uncertain, and so few have no interval"
 
 

@@ -113,24 +113,24 @@ def test_undefined_resamples_are_left_out_of_interval_and_p() -> None:
     assert np.isnan(p_value(drawn[:, 0]))
 
 
-@pytest.mark.parametrize("size", [5, 12, 5000])
+@pytest.mark.parametrize("size", [1, 12, 5000])
 def test_a_perfect_score_has_the_interval_of_its_size(size: int) -> None:
     drawn = bootstrap(resample_classes(["a"] * size, ["a"] * size, ["accuracy"]), size)
     expected = stats.binomtest(size, size).proportion_ci(method="wilson")
     assert score_interval("accuracy", drawn[:, 0], size) == pytest.approx((expected.low, 1.0), abs=1e-6)
 
 
-@pytest.mark.parametrize("size", [5, 12, 5000])
+@pytest.mark.parametrize("size", [1, 12, 5000])
 def test_a_score_of_zero_has_the_interval_of_its_size(size: int) -> None:
     drawn = bootstrap(resample_classes(["a"] * size, ["b"] * size, ["accuracy"]), size)
     expected = stats.binomtest(0, size).proportion_ci(method="wilson")
     assert score_interval("accuracy", drawn[:, 0], size) == pytest.approx((0.0, expected.high), abs=1e-6)
-    assert score_interval("matthews", drawn[:, 0], size) == (0.0, 0.0)
-    assert score_interval("mean_absolute_error", drawn[:, 0], size) == (0.0, 0.0)
+    for other in ("matthews", "mean_absolute_error"):
+        assert score_interval(other, drawn[:, 0], max(size, 5)) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("name", ["accuracy", "pearson", "mean_absolute_error"])
-def test_four_examples_have_no_interval(name: str) -> None:
+@pytest.mark.parametrize("name", ["pearson", "mean_absolute_error"])
+def test_four_examples_have_no_interval_of_a_correlation_or_an_error(name: str) -> None:
     drawn = np.linspace(0.1, 0.9, 99)
     assert np.isnan([score_interval(name, drawn, 4), interval_by_size(name, 0.5, 4)]).all()
     assert not np.isnan([score_interval(name, drawn, 5), interval_by_size(name, 0.5, 5)]).any()

@@ -28,6 +28,7 @@ from bertkit.inference.prediction_files import INPUT_PREFIX
 from bertkit.machine.device import device_record
 from bertkit.report.progress import Progress
 from bertkit.runs import environment
+from bertkit.scores import is_defined
 from bertkit.storage.atomic import explain_writing, write_json, write_text
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.task_files.files import check_split
@@ -169,6 +170,7 @@ def _judge(
     if baseline:
         found = find_baselines(model.folder, model.task, task, labelled.split, examples)
     run = read_finished_run(model.folder)
+    score = evaluation.scores[task.metric]
     seen = caution_about_training_data(model, labelled)
     judged = verdict(task.metric, evaluation[task.metric], found.baselines) or found.why_none
     return replace(
@@ -187,7 +189,7 @@ def _judge(
                 split=labelled.split,
                 is_training_dev=_is_training_dev(model, labelled),
             ),
-            *caution_beside_interval(len(examples), labelled.split),
+            *caution_beside_interval(len(examples), labelled.split, has_interval=is_defined(score.low)),
             *_caution_about_dev_limit(model, labelled),
             *(seen or found.shared),
         ],

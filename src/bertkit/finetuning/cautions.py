@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from bertkit.errors import count_of
 from bertkit.finetuning.baselines import format_metric
 from bertkit.finetuning.results import SeedResult
-from bertkit.metrics.bootstrap import FEWEST, interval_by_size
+from bertkit.metrics.bootstrap import interval_by_size
 from bertkit.metrics.entities import OUTSIDE
 from bertkit.scores import Score, gain_of, is_defined, is_perfect, kind_of
 from bertkit.task_types import FileTask, MultiLabelTask, TextClassificationTask
@@ -52,11 +52,11 @@ def list_cautions(
     ]
 
 
-def caution_beside_interval(num_examples: int, split: str) -> list[str]:
-    """Too few examples of a split to tell how good a model is whose score is shown with its interval."""
+def caution_beside_interval(num_examples: int, split: str, *, has_interval: bool) -> list[str]:
+    """Too few examples of a split to tell how good a model is whose score is shown with its interval, if it has one."""
     if num_examples >= _FEW_EXAMPLES:
         return []
-    shown = "as its interval shows" if num_examples >= FEWEST else "and so few have no interval"
+    shown = "as its interval shows" if has_interval else "and so few have no interval"
     return [f"with {count_of(num_examples, f'{split} example')} the score is uncertain, {shown}"]
 
 

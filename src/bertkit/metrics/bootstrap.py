@@ -26,8 +26,7 @@ Statistic = Callable[[Indices], Scores]
 RESAMPLES = 1000
 LEVEL = 0.95
 FEWEST = 5
-"""Examples from which on a score has an interval: with 4, one of two equally good systems is right on all and the other
-on none in 1 of 8 cases."""
+"""Examples from which on a correlation or an error has an interval. Resamples of a single one are all equal."""
 
 _Z = 1.959964
 """The middle 95 % of a normal distribution reach this many standard deviations to each side."""
@@ -66,10 +65,10 @@ def score_interval(name: str, resampled: Scores, size: int) -> tuple[float, floa
     Where every example is right, every resample of them is, whether there are 5 or 5,000. The lower end is then that of
     Wilson's interval (1927): 0.57 and 0.9992. Where none is right the upper end is: 0.43 and 0.0008.
 
-    It is undefined for fewer than ``FEWEST`` examples, whose resamples say nothing.
+    That of a correlation or of an error is undefined for fewer than ``FEWEST`` examples, whose resamples say nothing.
     """
     kind = kind_of(name)
-    if size < FEWEST:
+    if size < FEWEST and kind.scale != "share":
         return UNDEFINED, UNDEFINED
     low, high = percentile_interval(resampled)
     if low == 1 and not kind.is_error:
@@ -83,10 +82,11 @@ def interval_by_size(name: str, score: float, size: int) -> tuple[float, float]:
     """The 95 % interval of a score by its value and the number of examples alone.
 
     It is Wilson's (1927) of a share, Fisher's (1921) of a correlation, and that of a mean of normal errors without
-    their signs. It is undefined for fewer than ``FEWEST`` examples, and for a score that is none of the three.
+    their signs. It is undefined for a correlation or an error of fewer than ``FEWEST`` examples, and for a score that
+    is none of the three.
     """
     scale = kind_of(name).scale
-    if size < FEWEST or (scale == "share" and not 0 <= score <= 1):
+    if not 0 <= score <= 1 if scale == "share" else size < FEWEST:
         return UNDEFINED, UNDEFINED
     if scale == "error":
         half = _DEVIATION_OF_ERRORS * score * _Z / math.sqrt(size)
