@@ -93,6 +93,22 @@ def test_a_setting_that_the_second_task_does_not_have_is_found_before_the_first_
     assert not (tmp_path / "run" / "first").exists()
 
 
+def test_a_model_of_pairs_goes_on_with_single_texts(workspace: Path, tmp_path: Path) -> None:
+    """With the same labels, but without its head, which reads two texts."""
+    labels = ("no", "yes")
+    single, pairs = tmp_path / "single.csv", tmp_path / "pairs.csv"
+    single.write_text("text,label\n" + "".join(f"word {row},{labels[row % 2]}\n" for row in range(36)))
+    rows = "".join(f"word {row},other {row},{labels[row % 2]}\n" for row in range(36))
+    pairs.write_text("premise,hypothesis,label\n" + rows)
+    run = tmp_path / "run"
+    bertkit.finetune(pairs, then=single, model=workspace / "run", output=run, set=QUICK, progress="quiet")
+    heads = []
+    for folder in (run / "first", run):
+        settings = {each.path: each.value for each in bertkit.config_show(folder)}
+        heads.append((settings["task.pair"], settings["task.pair_head"]))
+    assert heads == [(True, True), (False, False)]
+
+
 def test_a_limit_and_a_teacher_are_for_the_first_task_alone(workspace: Path, tmp_path: Path) -> None:
     output, second, texts = tmp_path / "run", tmp_path / "second.csv", tmp_path / "texts.txt"
     second.write_text(

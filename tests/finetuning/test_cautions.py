@@ -52,13 +52,13 @@ def cautions(
 @pytest.mark.parametrize(
     ("examples", "metric", "score", "expected"),
     [
-        (1, "accuracy", 0.5, "as many others may give 5.5 % to 94.5 %"),
+        (1, "accuracy", 0.5, "1 other may give 5.5 % to 94.5 %"),
         (4, "pearson", 0.5, "and so few say little"),
-        (49, "accuracy", 0.5, "as many others may give 36.5 % to 63.5 %"),
-        (49, "accuracy", 1.0, "as many others may give 92.7 % to 100.0 %"),
-        (30, "spearman", 0.0, "as many others may give -0.3603 to 0.3603"),
-        (30, "spearman", 0.97, "as many others may give 0.9373 to 0.9858"),
-        (30, "mean_absolute_error", 1e39, "as many others may give 7.29474e+38 to 1.27053e+39"),
+        (49, "accuracy", 0.5, "49 others may give 36.5 % to 63.5 %"),
+        (49, "accuracy", 1.0, "49 others may give 92.7 % to 100.0 %"),
+        (30, "spearman", 0.0, "30 others may give -0.3603 to 0.3603"),
+        (30, "spearman", 0.97, "30 others may give 0.9373 to 0.9858"),
+        (30, "mean_absolute_error", 1e39, "30 others may give 7.29474e+38 to 1.27053e+39"),
         (30, "my_points", 35.0, "and so few say little"),
     ],
 )
@@ -165,7 +165,7 @@ def test_six_rows_are_not_passed_over_in_silence(
     result = bertkit.finetune(table, model=model, dev=table, output=run, epochs=1, progress="plain")
     shown = capsys.readouterr().err
     low, high = interval_by_size("accuracy", result.mean, 6)
-    points = f"accuracy is uncertain: as many others may give {100 * low:.1f} % to {100 * high:.1f} %"
+    points = f"accuracy is uncertain: 6 others may give {100 * low:.1f} % to {100 * high:.1f} %"
     assert f"with 6 dev examples {points}" in shown
     assert any(points in each for each in result.warnings)
     assert any(points in each for each in json.loads((run / "results.json").read_text())["warnings"])

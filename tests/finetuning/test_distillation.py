@@ -155,7 +155,7 @@ def test_a_teacher_is_for_classes(model: Path, teacher: Path, tmp_path: Path) ->
 
 
 def test_unlabelled_texts_need_a_teacher(texts: dict[str, Path], model: Path, tmp_path: Path) -> None:
-    with pytest.raises(BertkitError, match="unlabelled goes with teacher"):
+    with pytest.raises(BertkitError, match="unlabelled has no effect without a teacher"):
         bertkit.finetune(texts["few"], model=model, output=tmp_path / "run", unlabelled=texts["more"], **QUICK)
 
 
@@ -164,7 +164,7 @@ def test_settings_of_distillation_need_a_teacher(
     setting: str, texts: dict[str, Path], model: Path, tmp_path: Path
 ) -> None:
     options = {**QUICK, "set": [setting]}
-    with pytest.raises(BertkitError, match=f"{setting.partition('=')[0]} goes with teacher"):
+    with pytest.raises(BertkitError, match=f"{setting.partition('=')[0]} has no effect without a teacher"):
         bertkit.finetune(texts["few"], model=model, output=tmp_path / "run", **options)
 
 

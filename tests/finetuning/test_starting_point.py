@@ -20,12 +20,19 @@ from bertkit.finetuning.starting_point import (
     add_language_model,
     build_encoder,
     build_finetuning_model,
-    have_same_heads,
     keeps_heads,
 )
 from bertkit.model import Model
 from bertkit.objectives.clm import CausalLanguageModel, label_next
-from bertkit.task_types import RegressionTask, TaggingTask, TextClassificationTask, TextExample
+from bertkit.task_types import (
+    FileTask,
+    RegressionTask,
+    TaggingTask,
+    TextClassificationTask,
+    TextExample,
+    from_record,
+    have_same_heads,
+)
 from bertkit.tasks.glue import sst2
 from bertkit.training.fit import accumulate_gradients
 
@@ -70,28 +77,27 @@ def test_a_classifier_of_another_library_keeps_its_head_and_a_model_for_numbers_
 
 def test_other_labels_or_another_type_of_task_get_new_heads(model: Path) -> None:
     assert not keeps_heads(run_on(model), ModelFolder.open(model))
-    records = [
-        MOODS.record(),
-        TextClassificationTask(name="moods", metric="accuracy", labels=("sad", "merry")).record(),
-        replace(MOODS, pooling="mean").record(),
-        replace(MOODS, pair=True, pooling="mean", pair_head=True).record(),
-        TaggingTask(name="tags", labels=("O", "B-x", "I-x")).record(),
-        TaggingTask(name="tags", labels=("O", "B-x", "I-x"), crf=True).record(),
-        TaggingTask(name="tags", labels=("O", "B-x", "I-x"), features="last").record(),
+    tasks: list[FileTask] = [
+        MOODS,
+        TextClassificationTask(name="moods", metric="accuracy", labels=("sad", "merry")),
+        replace(MOODS, pooling="mean"),
+        replace(MOODS, pair=True, pooling="mean", pair_head=True),
+        TaggingTask(name="tags", labels=("O", "B-x", "I-x")),
+        TaggingTask(name="tags", labels=("O", "B-x", "I-x"), crf=True),
+        TaggingTask(name="tags", labels=("O", "B-x", "I-x"), features="last"),
     ]
-    for index, one in enumerate(records):
-        assert [have_same_heads(one, other) for other in records] == [index == number for number in range(len(records))]
+    for index, one in enumerate(tasks):
+        assert [have_same_heads(one, other) for other in tasks] == [index == number for number in range(len(tasks))]
 
 
 def test_a_record_without_pooling_is_that_of_a_head_on_the_pooled_state() -> None:
     record = {name: value for name, value in MOODS.record().items() if name not in ("pooling", "pair_head")}
-    assert have_same_heads(record, MOODS.record())
-    assert not have_same_heads(record, replace(MOODS, pooling="max").record())
+    assert have_same_heads(from_record(record), MOODS)
+    assert not have_same_heads(from_record(record), replace(MOODS, pooling="max"))
 
 
 def test_the_name_of_a_task_does_not_matter_for_its_heads() -> None:
-    renamed = TextClassificationTask(name="tempers", metric="accuracy", labels=("sad", "glad"))
-    assert have_same_heads(MOODS.record(), renamed.record())
+    assert have_same_heads(MOODS, replace(MOODS, name="tempers"))
 
 
 def test_a_published_gpt_gets_three_new_embeddings_and_keeps_its_weights(published: Path) -> None:

@@ -132,7 +132,7 @@ def test_a_unit_that_other_libraries_do_not_know_is_stated(tmp_path: Path, token
     folder = ModelFolder.open(tmp_path / "run")
     task = task_of_folder(folder)
     assert isinstance(task, RegressionTask)
-    stated = f"multiply what they give by {task.numbers.unit!r} and add {task.numbers.origin!r}"
+    stated = f"multiply them by {task.numbers.unit!r} and add {task.numbers.origin!r} for those of the file"
     assert any(note.endswith(stated) for note in convert(folder, tmp_path / "out").notes)
     assert f"{stated}.\n" in (folder.path / "README.md").read_text(encoding="utf-8")
     assert explain_unit(replace(task, numbers=Numbers())) == []

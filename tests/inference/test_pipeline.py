@@ -140,6 +140,16 @@ def test_members_of_an_ensemble_must_read_the_same_tokens(
         load(tmp_path / "9", tmp_path / "13")
 
 
+def test_taggers_of_an_ensemble_must_read_the_same_words(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+    """A CRF and the feature-based BiLSTM read the first token of each word, the usual head reads all tokens."""
+    tags = TaggingTask(name="tags", labels=("O", "B-x", "I-x"), max_length=13)
+    for name, task in (("plain", tags), ("crf", replace(tags, crf=True)), ("last", replace(tags, features="last"))):
+        save(tmp_path / name, encoder, task, tokenizer)
+    for one, other in (("plain", "crf"), ("crf", "plain"), ("plain", "last")):
+        with pytest.raises(BertkitError, match=r"has task\.(crf|features)=.*: they read different tokens"):
+            load(tmp_path / one, tmp_path / other)
+
+
 def test_members_of_an_ensemble_must_read_as_many_texts_and_give_numbers_on_one_scale(
     tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
 ) -> None:

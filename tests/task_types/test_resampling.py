@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bertkit.task_types import (
+    MultiLabelTask,
     Prediction,
     TagExample,
     TaggingTask,
@@ -82,6 +83,22 @@ def test_a_user_s_definition_of_a_score_is_resampled_as_it_is(
     found = resample(task, examples, predictions)
     (name,) = other
     assert found.resampled[:, list(found.scores).index(name)].tolist() == [other[name]] * len(found.resampled)
+
+
+class OtherLabels(MultiLabelTask):
+    """A user's task of several labels with one more score."""
+
+    score_names = (*MultiLabelTask.score_names, "mine")
+
+    def score(self, examples: Iterable[TextExample], predictions: Iterable[Prediction]) -> dict[str, float]:
+        return {**super().score(examples, predictions), "mine": 0.25}
+
+
+def test_one_more_score_of_several_labels_is_resampled() -> None:
+    task = OtherLabels(name="t", labels=("x", "y"))
+    examples = [TextExample(str(n), "a", None, ("x",)) for n in range(3)]
+    found = resample(task, examples, [Prediction(("x",))] * 3)
+    assert set(found.resampled[:, list(found.scores).index("mine")]) == {0.25}
 
 
 def test_resamples_without_a_score_do_not_count_as_zero() -> None:

@@ -56,4 +56,4 @@ def test_a_question_leaves_half_of_a_short_window(tokenizer: Tokenizer) -> None:
     assert {int((each.segment_ids == 0).sum()) for each in features} == {12}
     assert all(len(each) <= 20 for each in features)
     assert features[0].num_truncated == 90
-    assert "half of max_length: --set task.max_length=40" in task.advise_on_truncation()
+    assert "half of max_length: --set task.max_length=40" in task.advise_on_truncation(512)

@@ -68,7 +68,7 @@ def test_a_stride_that_would_skip_tokens_is_refused(task: TextClassificationTask
 
 @pytest.mark.parametrize("task", [REVIEWS, PAIRS])
 def test_the_advice_can_be_taken(task: TextClassificationTask) -> None:
-    setting = task.advise_on_truncation().removeprefix("Read them whole: --set task.")
+    setting = task.advise_on_truncation(512).removeprefix("Read them whole: --set task.")
     assert apply(task, parse_settings([setting])).stride > 0
 
 

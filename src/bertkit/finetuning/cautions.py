@@ -53,7 +53,7 @@ def list_cautions(
 
 
 def caution_beside_interval(num_examples: int, split: str, *, has_interval: bool) -> list[str]:
-    """Too few examples of a split to tell how good a model is whose score is shown with its interval, if it has one."""
+    """A warning beside a score with its interval, if it has one, where the split has fewer than 200 examples."""
     if num_examples >= _FEW_EXAMPLES:
         return []
     shown = "as its interval shows" if has_interval else "and so few have no interval"
@@ -61,11 +61,11 @@ def caution_beside_interval(num_examples: int, split: str, *, has_interval: bool
 
 
 def caution_about_size(num_examples: int, metric: str, score: Score) -> list[str]:
-    """Too few dev examples to tell how good a model is whose ``score`` is shown without an interval."""
+    """A warning beside a ``score`` without its interval, where dev has fewer than 200 examples."""
     if num_examples >= _FEW_EXAMPLES or not is_defined(score):
         return []
     low, high = interval_by_size(metric, score, num_examples)
-    ends = f"as many others may give {format_metric(metric, low)} to {format_metric(metric, high)}"
+    ends = f"{count_of(num_examples, 'other')} may give {format_metric(metric, low)} to {format_metric(metric, high)}"
     what_it_means = ends if is_defined(low) else "and so few say little"
     return [f"with {count_of(num_examples, 'dev example')} {metric} is uncertain: {what_it_means}"]
 

@@ -19,7 +19,7 @@ from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.starting_point import keeps_heads
 from bertkit.objectives.clm import label_next
 from bertkit.report.progress import Progress
-from bertkit.task_types import FileTask
+from bertkit.task_types import FileTask, describe_truncation
 
 _MANY_UNKNOWN = 0.1
 """Share of the tokens. Text in the language of a vocabulary of subwords has less than 0.001."""
@@ -87,7 +87,7 @@ def load_data(
     if not train or not dev:
         advice = ""
         if train and task.heldout:
-            advice = " Nothing can be held out: that takes two different texts of one class. Name a --dev FILE."
+            advice = f" Nothing can be held out: that takes two different {task.reader.held_out}. Name a --dev FILE."
         raise data_error(f"{task.name} has {len(train)} training and {len(dev)} dev examples with a label.{advice}")
     if sentence := _describe_limit(run, train):
         progress.say(sentence)
@@ -99,7 +99,7 @@ def load_data(
         progress.say(sentence)
     if keeps_heads(run, folder):
         progress.say(f"{run.model} was fine-tuned for the same kind of answers: it keeps its heads")
-    if sentence := _describe_truncation(task, encoded):
+    if sentence := _describe_truncation(task, encoded, folder.positions):
         progress.say(sentence)
     if run.teacher is not None:
         encoded = add_soft_targets(run, train, encoded, folder.tokenizer, progress)
@@ -153,8 +153,8 @@ def _describe_unknown(run: FinetuneRun, features: Sequence[Feature], unk_id: Tok
     if share < _MANY_UNKNOWN:
         return ""
     return (
-        f"{share:.0%} of the training tokens are unknown to the vocabulary of {run.model}, and look all the same to "
-        "the model: choose one for the language of the texts"
+        f"{share:.0%} of the training tokens are unknown to the vocabulary of {run.model}, which makes one token of "
+        "all of them: choose a model for the language of the texts"
     )
 
 
@@ -166,16 +166,12 @@ def _real_ids(feature: Feature) -> IntArray:
     return real
 
 
-def _describe_truncation(task: FileTask, encoded: Sequence[Sequence[Feature]]) -> str:
+def _describe_truncation(task: FileTask, encoded: Sequence[Sequence[Feature]], positions: int | None) -> str:
     """How many tokens the training examples lost, in a sentence; empty if none were truncated."""
     lost = [sum(feature.num_truncated for feature in each) for each in encoded]
     if not any(lost):
         return ""
     share = sum(lost) / (sum(lost) + sum(feature.num_tokens for each in encoded for feature in each))
-    cut = (
-        f"were cut to {task.max_length} tokens" if task.truncated == "text" else f"had a {task.truncated} that was cut"
-    )
-    return (
-        f"{sum(map(bool, lost)):,} of {len(encoded):,} training examples {cut}; "
-        f"{share:.1%} of the tokens are lost. {task.advise_on_truncation()}"
-    )
+    count = sum(map(bool, lost))
+    said = f"{count:,} of {len(encoded):,} training examples {describe_truncation(task, count)}"
+    return f"{said}; {share:.1%} of the tokens are lost. {task.advise_on_truncation(positions)}".rstrip()

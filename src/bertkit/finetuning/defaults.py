@@ -22,6 +22,7 @@ from bertkit.task_types import (
     SimilarityTask,
     TaggingTask,
     TextTask,
+    same_answers,
 )
 from bertkit.task_types.regression import NUMBERS_OF_FILES
 from bertkit.tasks.glue import cola, mrpc, qqp, rte, stsb
@@ -211,10 +212,10 @@ def _head_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
     if not isinstance(task, TextTask | MultipleChoiceTask | QuestionAnsweringTask):
         return {}
     before = trained_task(folder)
-    trained, record = {} if before is None else before.record(), task.record()
-    if all(trained.get(name) == record.get(name) for name in ("type", "labels")):
-        known = [name for name in _HEADS if name in trained and name in record]
-        return {f"task.{name}": trained[name] for name in known if trained[name] != record[name]}
+    fits = getattr(task, "pair", True) or not getattr(before, "pair_head", False)  # which one text cannot have
+    if before is not None and fits and same_answers(before, task):
+        kept = {name: getattr(before, name) for name in task.head_fields}
+        return {f"task.{name}": value for name, value in kept.items() if value != getattr(task, name)}
     if context_of(folder.config) != "bidirectional":
         return {}
     reads_all = count_layer_parameters(folder) <= _SMALLEST or not has_pooler(folder)
@@ -229,9 +230,6 @@ def small_head_settings(task: FileTask) -> dict[str, object]:
     if not isinstance(task, TextTask):
         return {}
     return {"task.pooling": "mean", **({"task.pair_head": True} if task.pair else {})}
-
-
-_HEADS = ("pooling", "pair_head", "question_head")
 
 
 def _scale_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:

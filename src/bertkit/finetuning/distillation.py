@@ -34,7 +34,7 @@ def add_soft_targets(
     tokenizer: SubwordTokenizer,
     progress: Progress,
 ) -> Encoded:
-    """``encoded`` with the probabilities of ``run.teacher`` as a further label, and so the texts of ``run.unlabelled``.
+    """``encoded`` and the encoded texts of ``run.unlabelled``, with the teacher's probabilities as a further label.
 
     The teacher reads the texts with its own tokenizer. Texts without a label have IGNORE in its place.
     """
@@ -44,6 +44,7 @@ def add_soft_targets(
     read = _task_of_teacher(run, teacher, task)
     if run.layer_weight and any(each.both_orders or each.stride for each in (task, read)):
         raise usage_error("layer_weight matches one row per text: it takes no task.both_orders and no task.stride.")
+    layers = _count_layers(run) if run.layer_weight else 0
     new = _read_unlabelled(run, task, progress)
     others = [features for _, features in task.encode_all(new, tokenizer)]
     texts = [*examples, *new]
@@ -55,7 +56,7 @@ def add_soft_targets(
         progress.advance(len(taught))
     progress.finish()
     if run.layer_weight:
-        means = predict_layer_means(teacher, read, texts, _count_layers(run))
+        means = predict_layer_means(teacher, read, texts, layers)
         taught = [_add_label(*each) for each in zip(taught, repeat(MatchedLayers.label), means)]
     return taught
 

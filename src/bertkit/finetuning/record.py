@@ -31,7 +31,7 @@ NEEDS_TEACHER = {
     "teacher_weight": "part of the loss it multiplies",
     "layer_weight": "layers are matched",
 }
-"""Settings that have no effect without a teacher, and the end of "goes with teacher, whose ..." for each."""
+"""Settings that have no effect without a teacher, and for each the end of "without a teacher, whose ..."."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class FinetuneRun:
         check_ranges(self)
         for name, use in NEEDS_TEACHER.items():
             if self.teacher is None and getattr(self, name) != getattr(FinetuneRun, name):  # its default
-                raise usage_error(f"{name} goes with teacher, whose {use}: name both.")
+                raise usage_error(f"{name} has no effect without a teacher, whose {use}: add --teacher MODEL.")
         if self.layer_weight and min(self.batch_size, self.micro_batch_size or self.batch_size) < LEAST_COMPARED:
             raise usage_error(
                 "layer_weight compares the texts that are computed together: batch_size and micro_batch_size must be "

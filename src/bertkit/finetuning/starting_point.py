@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder, LayerStack
 from bertkit.encoder_types.building import enlarge
@@ -16,18 +14,7 @@ from bertkit.finetuning.word_models import WORD_MODEL
 from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.model import Model
 from bertkit.objectives.clm import CausalLanguageModel
-from bertkit.task_types import FileTask, RegressionTask
-
-_HEAD_SETTINGS: Mapping[str, object] = {
-    "type": None,
-    "labels": None,
-    "features": None,
-    "crf": None,
-    "pooling": "cls",
-    "pair_head": None,
-    "question_head": None,
-}
-"""The settings of a task that its heads depend on, with the value that a record without the setting has."""
+from bertkit.task_types import FileTask, RegressionTask, have_same_heads
 
 
 def build_finetuning_model(run: FinetuneRun, folder: ModelFolder) -> Model:
@@ -51,7 +38,7 @@ def build_finetuning_model(run: FinetuneRun, folder: ModelFolder) -> Model:
 def keeps_heads(run: FinetuneRun, folder: ModelFolder) -> bool:
     """Whether the model in ``folder`` was fine-tuned for a task with the same heads, and the run starts from them."""
     trained = trained_task(folder)
-    return not run.from_scratch and trained is not None and have_same_heads(trained.record(), run.task.record())
+    return not run.from_scratch and trained is not None and have_same_heads(trained, run.task)
 
 
 def trained_task(folder: ModelFolder) -> FileTask | None:
@@ -61,11 +48,6 @@ def trained_task(folder: ModelFolder) -> FileTask | None:
     """
     task = task_of_folder(folder)
     return None if isinstance(task, RegressionTask) and "task" not in folder.metadata else task
-
-
-def have_same_heads(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
-    """Whether models for these two tasks, given as records, have heads of the same shape and meaning."""
-    return all((one.get(name) or usual) == (other.get(name) or usual) for name, usual in _HEAD_SETTINGS.items())
 
 
 def build_encoder(run: FinetuneRun, folder: ModelFolder) -> Encoder:

@@ -149,8 +149,8 @@ def explain_unit(task: FileTask | None) -> list[str]:
     numbers = task.numbers if isinstance(task, RegressionTask) else NUMBERS_OF_FILES
     if numbers.has_scale_of(NUMBERS_OF_FILES):
         return []
-    scale = f"multiply what they give by {numbers.unit!r} and add {numbers.origin!r}"
-    return [f"other libraries give a number near 0, as float32 cannot hold those of the file: {scale}"]
+    scale = f"multiply them by {numbers.unit!r} and add {numbers.origin!r} for those of the file"
+    return [f"other libraries give numbers in the unit of the training: {scale}"]
 
 
 def _pretraining_heads(folder: ModelFolder, encoder: Encoder) -> Mapping[str, Objective]:

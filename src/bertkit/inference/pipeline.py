@@ -50,14 +50,12 @@ from bertkit.task_types import (
     TextTask,
     make_example,
 )
+from bertkit.task_types.text_reader import TextReader
 from bertkit.task_types.text_task import count_truncated, mean_output
 from bertkit.user_tables.input_columns import choose_columns
 
 _METHODS_OF_ONE_INPUT = ("answer", "choose")
 """Methods of tasks whose inputs are more than texts or pairs; several of them are rows of a table."""
-
-_ROW_SETTINGS = ("max_length", "stride", "max_query", "pair", "both_orders", "context")
-"""Settings of a task that say which tokens of an input are in a row."""
 
 Texts = list[str] | list[tuple[str, str]] | list[Text] | DataTable
 
@@ -167,7 +165,7 @@ class Pipeline(EncoderPipeline):
         """The outputs (N, C) of the head for N texts, before they become predictions, in the order of ``task.labels``.
 
         Softmax (or sigmoid, for several labels at once) makes them the ``scores`` of ``predict``. Of a model for
-        numbers they are (N, 1), on the scale on which it was trained.
+        numbers they are (N, 1), in the unit of the files unless ``task.numbers`` has another.
         """
         return _logits(self, texts, text, pair)
 
@@ -266,11 +264,11 @@ def _require_same(first: ModelFolder, other: ModelFolder) -> None:
             f"{other.path} has the labels {list_names(other_task.labels)} and {first.path} "
             f"{list_names(task.labels)}: they cannot be an ensemble."
         )
-    own, others = task.record(), other_task.record()
-    for name in _ROW_SETTINGS:
-        if own.get(name) != others.get(name):
+    for name in task.row_fields:
+        own, others = getattr(task, name), getattr(other_task, name)
+        if own != others:
             raise usage_error(
-                f"{other.path} has task.{name}={others.get(name)} and {first.path} {own.get(name)}: they read "
+                f"{other.path} has task.{name}={others} and {first.path} {own}: they read "
                 "different tokens of a text and cannot be an ensemble."
             )
     numbers = [each.numbers for each in (task, other_task) if isinstance(each, RegressionTask)]
@@ -293,8 +291,9 @@ def _read(
         model = f"{pipeline.folder} is fine-tuned for {pipeline.task.name}"
         raise usage_error(f"{model} and reads no list of texts: use {method}.")
     checked = check_texts(texts)
-    if method == "tag":
-        read = pipeline.task.reader.read_line
+    reader = pipeline.task.reader
+    if not isinstance(reader, TextReader):
+        read = reader.read_line
         return pipeline.task, [read(str(n), check_text(each, f"texts[{n}]")) for n, each in enumerate(checked)]
     examples = [_example(number, each) for number, each in enumerate(checked)]
     return task_for(pipeline, pair=any(each.second is not None for each in examples)), examples

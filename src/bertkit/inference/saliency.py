@@ -50,8 +50,9 @@ _Pick = Callable[[Outputs], Tensor]
 class Saliency(Result):
     """``contributions`` (T) of the ``tokens`` (T) to the score of ``prediction``; their sum is nearly ``difference``.
 
-    The score is a logit, or a number for a regression on the scale on which the model was trained; ``difference`` is
-    the score of the text minus that of padding. ``num_truncated`` tokens at the end of the text are not read.
+    The score is a logit, or for a regression the number in the unit of the files unless ``task.numbers`` has another;
+    ``difference`` is the score of the text minus that of padding. ``num_truncated`` tokens at the end of the text are
+    not read.
     """
 
     prediction: str
@@ -161,7 +162,7 @@ def _find_obstacle(task: FileTask | None) -> str | None:
         case None | TextTask() | TaggingTask() | QuestionAnsweringTask():
             return None
         case _:
-            return task.pipeline_tag
+            return task.pipeline_tag or f"{task.name}, which is no task on texts, tags or questions"
 
 
 def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, _Target]:
@@ -172,7 +173,7 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
             raise usage_error("the model fills in words and reads one text: leave out the pair.")
         return load_masked_lm(folder).eval(), _explain_mask(pipeline, text)
     task = pipeline.task
-    if obstacle := _find_obstacle(task):
+    if (obstacle := _find_obstacle(task)) is not None:
         raise usage_error(f"explain is for classes, numbers, tags, answers and masked words, and not for {obstacle}.")
     if isinstance(task, TextTask):
         target = _explain_text(pipeline, task, TextExample("0", text, second))

@@ -2,7 +2,14 @@
 
 from bertkit.task_files.files import Columns, Split, TaskFiles
 from bertkit.task_files.squad_files import SpanExample
-from bertkit.task_types.base import AnswerColumns, FileTask, same_answers, type_name
+from bertkit.task_types.base import (
+    AnswerColumns,
+    FileTask,
+    describe_truncation,
+    have_same_heads,
+    same_answers,
+    type_name,
+)
 from bertkit.task_types.choice_reader import ChoiceExample, make_example
 from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.multi_label import MultiLabelTask
@@ -47,7 +54,9 @@ __all__ = [
     "TextExample",
     "TextReader",
     "TextTask",
+    "describe_truncation",
     "from_record",
+    "have_same_heads",
     "make_example",
     "same_answers",
     "type_name",

@@ -30,9 +30,8 @@ BaselineMethod = Callable[[Sequence[E], Sequence[E]], Sequence[P]]
 class AnswerColumns:
     """How a file shows predictions: the ``columns`` of a table, and which of them is the ``answer``.
 
-    ``further`` are fields that a record may have beside them, ``files`` those of them that are also written to a JSON
-    file of their own, for the official programs, and ``kept`` columns of the input. ``join`` makes one cell of an
-    answer that is a list.
+    ``further`` are fields that a record may have beside them, and ``files`` those of them that also get a JSON file,
+    for the official programs. ``kept`` are columns of the input. ``join`` makes one cell of an answer that is a list.
     """
 
     columns: tuple[str, ...]
@@ -55,7 +54,8 @@ class FileTask(Task[E, P]):
     (any if it is empty, as in a user's own class), ``predicts_one_class`` whether a prediction is one of ``labels``, so
     that a confusion matrix and McNemar's test apply, ``spells_answers`` whether the ``label`` of a prediction is a name
     or a text that the user knows, and not tags or the number of a choice, and ``truncated`` what may be cut off: a text
-    or a question.
+    or a question. The weights of the heads depend on the settings ``head_fields``, and the tokens of a row on
+    ``row_fields``.
     """
 
     pipeline_tag: ClassVar[str] = ""
@@ -64,6 +64,8 @@ class FileTask(Task[E, P]):
     predicts_one_class: ClassVar[bool] = False
     spells_answers: ClassVar[bool] = False
     truncated: ClassVar[str] = "text"
+    head_fields: ClassVar[tuple[str, ...]] = ()
+    row_fields: ClassVar[tuple[str, ...]] = ("max_length",)
 
     files: TaskFiles = field(default_factory=TaskFiles)
     max_length: TaskLength = 128
@@ -141,8 +143,13 @@ class FileTask(Task[E, P]):
         """Trivial methods that a model has to beat, by name."""
         return {}
 
-    def advise_on_truncation(self) -> str:
-        """A sentence that says what to do where examples do not fit into ``max_length``."""
+    def advise_on_truncation(self, positions: int | None) -> str:
+        """A sentence that says what to do where examples do not fit into ``max_length``; empty if nothing can be done.
+
+        ``positions`` is the number of tokens that the model reads at most, None for any.
+        """
+        if positions is not None and 2 * self.max_length > positions:
+            return ""
         return f"Read more of them: --set task.max_length={2 * self.max_length}"
 
     @abstractmethod
@@ -171,9 +178,23 @@ def type_name(kind: type[FileTask]) -> str:
     return module if package == __package__ else f"{kind.__module__}:{kind.__qualname__}"
 
 
+def describe_truncation(task: FileTask, count: int) -> str:
+    """What happened to ``count`` examples that did not fit: ``were cut to 128 tokens``."""
+    if task.truncated != "text":
+        return f"had a {task.truncated} that was cut"
+    return f"{verb_of(count, 'was', 'were')} cut to {task.max_length} tokens"
+
+
 def same_answers(first: FileTask, second: FileTask) -> bool:
     """Whether a model for one task can predict the other: both have the same type and labels."""
     return type(first) is type(second) and first.labels == second.labels
+
+
+def have_same_heads(first: FileTask, second: FileTask) -> bool:
+    """Whether models for the two tasks have heads of the same shape and meaning."""
+    return same_answers(first, second) and all(
+        getattr(first, name) == getattr(second, name) for name in first.head_fields
+    )
 
 
 def check_scores(task: FileTask, field: str, *names: str) -> None:

@@ -154,6 +154,8 @@ class MultiLabelTask(TextTask):
         self, examples: Sequence[TextExample], predictions: Sequence[Prediction], scores: Sequence[str]
     ) -> Statistic | None:
         """The scores from counts of labels, for a whole matrix of resamples at a time."""
+        if not _SCORES.keys() >= set(scores):
+            return None
         gold = [_labels(example.label) for example in examples]
         return resample_labels(gold, [_labels(prediction.label) for prediction in predictions], scores)
 

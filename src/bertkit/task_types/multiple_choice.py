@@ -55,6 +55,7 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
     pipeline_tag = "multiple-choice"
     pipeline_method = "choose"
     score_names = ("accuracy",)
+    head_fields = ("pooling",)
     answer_columns = AnswerColumns(columns=("id", "label", "choice", "probability"))
 
     metric: str = "accuracy"

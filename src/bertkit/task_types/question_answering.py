@@ -45,6 +45,8 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
     score_names = ("f1", "exact_match", "exact")
     spells_answers = True
     truncated = "question"
+    head_fields = ("question_head",)
+    row_fields = ("max_length", "stride", "max_query")
 
     metric: str = "f1"
     max_length: TaskLength = 384
@@ -158,10 +160,12 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
         scores = score_all_v2(gold, predicted)
         return {name: value / 100 for name, value in scores.items() if not name.endswith("total")}
 
-    def advise_on_truncation(self) -> str:
+    def advise_on_truncation(self, positions: int | None) -> str:
         """Only questions are cut; contexts are read in windows."""
         longest = self.encoder.longest_question
         if longest < self.max_query:
+            if positions is not None and 4 * longest > positions:
+                return ""
             return f"Questions are cut to {longest} tokens, half of max_length: --set task.max_length={4 * longest}"
         return f"Questions are cut to {longest} tokens: --set task.max_query={2 * longest}"
 

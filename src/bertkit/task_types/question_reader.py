@@ -32,6 +32,7 @@ class QuestionReader(Reader[SpanExample]):
     """Reads questions; without ``null`` those that are marked as impossible are left out."""
 
     makes_ids_unique = True
+    held_out = "contexts"
 
     null: bool
 

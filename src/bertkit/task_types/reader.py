@@ -27,10 +27,12 @@ from bertkit.task_types.held_out import (
 class Reader(ABC, Generic[E]):
     """Reads the ``files`` of the task ``name``; ``heldout`` is the share of train that serves as dev.
 
-    Where ``makes_ids_unique``, a repeated id in new input is changed by ``read``.
+    Where ``makes_ids_unique``, a repeated id in new input is changed by ``read``. ``held_out`` names what is held out,
+    of which there must be two.
     """
 
     makes_ids_unique: ClassVar[bool] = False
+    held_out: ClassVar[str] = "texts of one class"
 
     name: str
     files: TaskFiles

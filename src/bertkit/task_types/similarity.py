@@ -84,6 +84,7 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
     pipeline_tag = "sentence-similarity"
     pipeline_method = "similarity"
     score_names = tuple(_SCORES)
+    head_fields = ("pooling",)
 
     metric: str = "spearman"
     pooling: Pooling = "mean"

@@ -64,6 +64,8 @@ class TagExample:
 class TagReader(Reader[TagExample]):
     """Reads tags that are among ``labels``."""
 
+    held_out = "sentences"
+
     labels: tuple[str, ...]
 
     def rows(self, split: str) -> Iterator[TagExample]:

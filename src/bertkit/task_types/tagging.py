@@ -76,6 +76,8 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
     pipeline_tag = "token-classification"
     pipeline_method = "tag"
     score_names = ("f1", "precision", "recall")
+    head_fields = ("features", "crf")
+    row_fields = ("max_length", "context", "features", "crf")  # the last two read the first token of each word alone
     answer_columns = AnswerColumns(columns=("id", "words", "tags"), further=("entities", "unread"), answer="tags")
 
     metric: str = "f1"

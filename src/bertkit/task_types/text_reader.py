@@ -103,8 +103,7 @@ class TextReader(RowReader[TextExample]):
         return None if self.reads_lines(path) else self.open(path)
 
     def reads_lines(self, path: Path) -> bool:
-        """Whether a file is a ``.txt`` whose lines are texts, and not a table that names the column of the task's texts
-        and others, with tabs between."""
+        """Whether a ``.txt`` has a text in each line; it is a table if its first line has tabs and names the texts."""
         if suffix_of(path) != ".txt":
             return False
         with open_lines(path, self.files.encoding) as lines:

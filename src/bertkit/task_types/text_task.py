@@ -70,6 +70,8 @@ class TextTask(FileTask[TextExample, Prediction]):
     pipeline_tag = "text-classification"
     output: ClassVar[str] = "logits"
     activation: ClassVar[Activation] = "softmax"
+    head_fields = ("pooling", "pair_head")
+    row_fields = ("max_length", "pair", "stride", "both_orders")
 
     also: tuple[str, ...] = ()
     pair: bool = False
@@ -162,12 +164,10 @@ class TextTask(FileTask[TextExample, Prediction]):
         names = dict.fromkeys((self.metric, *self.also))
         return {name: self.score_answers(name, gold, answers) for name in names}
 
-    def advise_on_truncation(self) -> str:
+    def advise_on_truncation(self, positions: int | None) -> str:
         """How a text that is too long can be read to its end."""
-        if self.stride:
-            return f"Longer windows: --set task.max_length={2 * self.max_length}"
-        if self.both_orders:
-            return super().advise_on_truncation()
+        if self.stride or self.both_orders:
+            return super().advise_on_truncation(positions)
         return f"Read them whole: --set task.stride={min(self.max_length // 2, self.widest_stride)}"
 
     def describe(self, example: TextExample, prediction: Prediction) -> AnswerRecord:
