@@ -162,7 +162,7 @@ def test_predictions_of_a_task_of_ones_own_need_no_label(model: Path, table: Pat
     assert found["right"] == result.mean
     assert all("rank: " in each.answer for each in found.worst)
     assert [type(each) for each in load(tmp_path / "run").predict(["early river", "late river"])] == [Rank, Rank]
-    with pytest.raises(BertkitError, match="and not for ranks, which is no task on texts, tags or questions"):
+    with pytest.raises(BertkitError, match=r"and not for ranks\.$"):
         bertkit.explain(tmp_path / "run", "early river", output=tmp_path / "page.html")
 
 

@@ -162,7 +162,7 @@ def _find_obstacle(task: FileTask | None) -> str | None:
         case None | TextTask() | TaggingTask() | QuestionAnsweringTask():
             return None
         case _:
-            return task.pipeline_tag or f"{task.name}, which is no task on texts, tags or questions"
+            return task.pipeline_tag or task.name
 
 
 def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, _Target]:

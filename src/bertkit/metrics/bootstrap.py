@@ -86,7 +86,8 @@ def interval_by_size(name: str, score: float, size: int) -> tuple[float, float]:
     is none of the three.
     """
     scale = kind_of(name).scale
-    if not 0 <= score <= 1 if scale == "share" else size < FEWEST:
+    is_known = 0 <= score <= 1 if scale == "share" else size >= FEWEST
+    if not is_known:
         return UNDEFINED, UNDEFINED
     if scale == "error":
         half = _DEVIATION_OF_ERRORS * score * _Z / math.sqrt(size)

@@ -96,7 +96,7 @@ def _model_index(card: Card, values: Mapping[str, float]) -> dict[str, object]:
 
 
 def _round(value: float) -> float:
-    """Six decimals, or six digits of a number that they would leave few of."""
+    """Six decimals, and of a number below 1 six digits."""
     return round(value, 6) if abs(value) >= 1 else float(f"{value:.6g}")
 
 
