@@ -99,9 +99,9 @@ def export_onnx(folder: ModelFolder, output: Path, *, int8: bool = False, check:
         conversion = convert(folder, output, model=whole, add=partial(_add_file, file))
     size = (output / FILE).stat().st_size / 2**20
     # That other libraries lack the head is true of the folder, and not of the file.
-    of_folder = [*explain_unit(task), *([] if task is None else [explain_export(task)])]
-    kept = [each for each in conversion.notes if each not in of_folder]
-    return replace(conversion, notes=(*kept, *explain_unit(task), f"{FILE}: {size:,.1f} MiB", *notes))
+    kept = [each for each in conversion.notes if task is None or each != explain_export(task)]
+    kept = list(dict.fromkeys([*kept, *explain_unit(task)]))  # the folder says it only if others read its head
+    return replace(conversion, notes=(*kept, f"{FILE}: {size:,.1f} MiB", *notes))
 
 
 def _add_file(file: Path, folder: Path) -> None:

@@ -197,14 +197,13 @@ def _explain_text(pipeline: Pipeline, task: TextTask, example: TextExample) -> _
     feature = _encode(pipeline, reader, example)
 
     def find(outputs: Outputs) -> tuple[str, _Pick]:
-        if isinstance(task, RegressionTask):
-            number = task.decode(example, [feature], [_to_arrays(outputs)]).label
-            return f"{number:.3f}", lambda found: found[task.output]
-        logits = outputs["logits"][0].tolist()
         answer = task.decode(example, [feature], [_to_arrays(outputs)]).label
+        if isinstance(task, RegressionTask):
+            return f"{answer:.3f}", lambda found: found[task.output]
+        logits = outputs[task.output][0].tolist()
         several = [task.labels.index(label) for label in answer] if isinstance(answer, tuple) else []
-        best = max(several or range(len(logits)), key=lambda place: float(logits[place]))
-        return task.labels[best], lambda found: found["logits"][:, best]
+        best = max(several or range(len(logits)), key=logits.__getitem__)
+        return task.labels[best], lambda found: found[task.output][:, best]
 
     return _Target(feature, find)
 

@@ -72,10 +72,16 @@ def score_interval(name: str, resampled: Scores, size: int) -> tuple[float, floa
         return UNDEFINED, UNDEFINED
     low, high = percentile_interval(resampled)
     if low == 1 and not kind.is_error:
-        return size / (size + _Z**2), high
+        return _wilson(1.0, size)[0], high
     if high == 0 and kind.scale == "share":
-        return low, _Z**2 / (size + _Z**2)
+        return low, _wilson(0.0, size)[1]
     return low, high
+
+
+def _wilson(share: float, size: int) -> tuple[float, float]:
+    """The 95 % interval of a share of ``size`` examples (Wilson 1927)."""
+    middle, half = share + _Z**2 / size / 2, _Z * math.sqrt(share * (1 - share) / size + (_Z / size) ** 2 / 4)
+    return (middle - half) / (1 + _Z**2 / size), (middle + half) / (1 + _Z**2 / size)
 
 
 def interval_by_size(name: str, score: float, size: int) -> tuple[float, float]:
@@ -93,8 +99,7 @@ def interval_by_size(name: str, score: float, size: int) -> tuple[float, float]:
         half = _DEVIATION_OF_ERRORS * score * _Z / math.sqrt(size)
         return max(0.0, score - half), score + half
     if scale == "share":
-        middle, half = score + _Z**2 / size / 2, _Z * math.sqrt(score * (1 - score) / size + (_Z / size) ** 2 / 4)
-        return (middle - half) / (1 + _Z**2 / size), (middle + half) / (1 + _Z**2 / size)
+        return _wilson(score, size)
     middle, half = math.atanh(max(-_NEARLY_ONE, min(_NEARLY_ONE, score))), _Z / math.sqrt(size - 3)
     return math.tanh(middle - half), math.tanh(middle + half)
 

@@ -19,7 +19,7 @@ _UNLIMITED_WIDTH = 100_000
 """Columns of a page that never wraps a line: text that another program reads keeps one row per line."""
 
 
-_NUMBER = re.compile(r"-?[\d,]+(\.\d+)?(e[+-]\d+)?")
+_NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?(e[+-]\d+)?")
 _NO_NUMBER = ("-", format_score(UNDEFINED))
 """What is shown in place of a number that is missing or undefined."""
 
