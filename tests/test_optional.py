@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.tiny_bert import make_encoder, make_tokenizer
 
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.model import Model
 from bertkit.optional import load, require

@@ -23,7 +23,7 @@ from tests.tiny_bert import make_encoder, make_tokenizer
 from tests.workspace import WORDS
 
 import bertkit
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.sklearn import BertClassifier

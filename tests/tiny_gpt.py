@@ -12,7 +12,8 @@ from safetensors.torch import load_file
 from tests.checkpoint.transformers_folders import reconfigure, rewrite, save_without_metadata
 from tests.tiny_runs import WORDS
 
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.encoders import gpt
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.starting_point import build_encoder

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.encoders.bert import Bert, size
 from bertkit.model import Model
 from bertkit.text.wordpiece import train

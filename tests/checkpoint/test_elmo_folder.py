@@ -12,7 +12,8 @@ import torch
 from safetensors.torch import load_file
 from tests.checkpoint.transformers_folders import reconfigure, rewrite, save_without_metadata
 
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.elmo import Elmo, ElmoConfig, size
 from bertkit.errors import BertkitError

@@ -13,7 +13,8 @@ from safetensors.torch import load_file
 from tests.checkpoint.transformers_folders import reconfigure, rewrite, save_without_metadata
 from torch import nn
 
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.gpt import Gpt, GptConfig
 from bertkit.errors import BertkitError

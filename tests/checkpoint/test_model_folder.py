@@ -2,62 +2,23 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tests.checkpoint.saved_models import CLASSES, HEADS, pretraining, save
 
-from bertkit.checkpoint.model_folder import READABLE_ELSEWHERE, ModelFolder, _check_vocabulary, save_model
-from bertkit.contracts import Encoder, Objective
+from bertkit.checkpoint.model_folder import ModelFolder, _check_vocabulary
+from bertkit.checkpoint.save_model import save_model
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.nsp import NextSentencePrediction
-from bertkit.objectives.sequence_classification import SequenceClassification
-from bertkit.pretraining.task import PretrainingTask
-from bertkit.task_types import RegressionTask, TextClassificationTask, from_record
+from bertkit.task_types import TextClassificationTask, from_record
 from bertkit.text.wordpiece import WordPiece
-
-CLASSES = TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd"))
-NUMBER = RegressionTask(name="files:t.csv", metric="pearson")
-MEAN = replace(CLASSES, pair=True, pooling="mean", pair_head=True)
-
-
-def pretraining(encoder: Encoder) -> Mapping[str, Objective]:
-    assert isinstance(encoder, Bert)
-    return PretrainingTask().build_objectives(encoder)
-
-
-def masked_words(encoder: Encoder) -> Mapping[str, Objective]:
-    return {"mlm": pretraining(encoder)["mlm"]}
-
-
-def no_heads(encoder: Encoder) -> Mapping[str, Objective]:
-    return {}
-
-
-HEADS: dict[str, Callable[[Encoder], Mapping[str, Objective]]] = {
-    "pretraining": pretraining,
-    "masked words": masked_words,
-    "next sentence": lambda encoder: {"nsp": NextSentencePrediction(encoder.hidden_size)},
-    "classes": CLASSES.objectives,
-    "number": NUMBER.objectives,
-    "mean": MEAN.objectives,
-    "none": no_heads,
-}
-TASKS = {"classes": CLASSES, "number": NUMBER, "mean": MEAN}
-
-
-def save(folder: Path, encoder: Bert, tokenizer: WordPiece, heads: str = "classes") -> Model:
-    model = Model(encoder, HEADS[heads](encoder))
-    about = {"kind": "finetune", "task": TASKS[heads].record()} if heads in TASKS else {"kind": "pretrain"}
-    save_model(folder, model, tokenizer, metadata=about)
-    return model
 
 
 @pytest.mark.parametrize("heads", HEADS)
@@ -91,44 +52,6 @@ def tokenizer_files(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if path.name.startswith(("tokenizer", "vocab"))}
 
 
-def test_config_names_the_classes(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
-    save(tmp_path / "model", encoder, tokenizer)
-    config = json.loads((tmp_path / "model" / "config.json").read_text())
-    assert config["architectures"] == ["BertForSequenceClassification"]
-    assert config["id2label"] == {"0": "dry", "1": "wet", "2": "odd"}
-    assert config["label2id"] == {"dry": 0, "wet": 1, "odd": 2}
-    assert config["problem_type"] == "single_label_classification"
-
-
-@pytest.mark.parametrize(
-    ("heads", "readable_elsewhere", "architecture"),
-    [
-        ("classes", "model", "BertForSequenceClassification"),
-        ("none", "model", "BertModel"),
-        ("mean", "encoder", "BertModel"),
-    ],
-)
-def test_the_folder_says_what_other_libraries_read(
-    tmp_path: Path, encoder: Bert, tokenizer: WordPiece, heads: str, readable_elsewhere: str, architecture: str
-) -> None:
-    save(tmp_path / "model", encoder, tokenizer, heads)
-    assert ModelFolder.open(tmp_path).metadata[READABLE_ELSEWHERE] == readable_elsewhere
-    assert json.loads((tmp_path / "model" / "config.json").read_text())["architectures"] == [architecture]
-
-
-def test_a_head_that_only_bertkit_has_does_not_hide_the_others(
-    tmp_path: Path, encoder: Bert, tokenizer: WordPiece
-) -> None:
-    class Own(SequenceClassification):
-        label = "own"
-
-    heads = {"class": SequenceClassification(encoder.hidden_size, 3), "own": Own(encoder.hidden_size, 3)}
-    save_model(tmp_path / "model", Model(encoder, heads), tokenizer, metadata={"kind": "finetune"})
-    config = json.loads((tmp_path / "model" / "config.json").read_text())
-    assert config["architectures"] == ["BertForSequenceClassification"]
-    assert ModelFolder.open(tmp_path / "model").metadata[READABLE_ELSEWHERE] == "encoder"
-
-
 def test_a_head_with_its_own_pooling_needs_no_pooler(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save(tmp_path / "model", encoder, tokenizer, "mean")
     (tmp_path / "model" / "bertkit.json").unlink()
@@ -139,25 +62,6 @@ def test_a_head_with_its_own_pooling_needs_no_pooler(tmp_path: Path, encoder: Be
     ModelFolder.open(tmp_path).load_model(HEADS["mean"])
 
 
-def test_classes_without_names_are_numbered(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
-    save_model(tmp_path / "model", Model(encoder, CLASSES.objectives(encoder)), tokenizer, metadata={})
-    assert json.loads((tmp_path / "model" / "config.json").read_text())["label2id"] == {
-        "LABEL_0": 0,
-        "LABEL_1": 1,
-        "LABEL_2": 2,
-    }
-
-
-def test_sentence_transformers_applies_no_sigmoid_to_a_number(
-    tmp_path: Path, encoder: Bert, tokenizer: WordPiece
-) -> None:
-    save(tmp_path / "model", encoder, tokenizer, "number")
-    config = json.loads((tmp_path / "model" / "config.json").read_text())
-    assert config["problem_type"] == "regression"
-    assert len(config["id2label"]) == 1
-    assert config["sentence_transformers"]["activation_fn"] == "torch.nn.modules.linear.Identity"
-
-
 def test_the_encoder_of_any_model_loads(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     for heads in HEADS:
         save(tmp_path / heads, encoder, tokenizer, heads)
@@ -165,23 +69,6 @@ def test_the_encoder_of_any_model_loads(tmp_path: Path, encoder: Bert, tokenizer
         differing = {name for name, weight in encoder.state_dict().items() if not torch.equal(loaded[name], weight)}
         assert all("pooler" in name for name in differing), heads
         assert not differing or heads == "masked words", "only a pooler that no head reads is not saved"
-
-
-def test_a_model_replaces_another(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
-    save(tmp_path / "model", encoder, tokenizer, "pretraining")
-    (tmp_path / "model" / "notes.txt").write_text("from before")
-    save(tmp_path / "model", encoder, tokenizer, "classes")
-    assert ModelFolder.open(tmp_path).metadata["kind"] == "finetune"
-    assert not (tmp_path / "model" / "notes.txt").exists()
-    assert [path.name for path in tmp_path.iterdir() if path.name != "vocabulary"] == ["model"]
-
-
-def test_a_folder_without_a_model_is_not_replaced(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
-    (tmp_path / "letters").mkdir()
-    (tmp_path / "letters" / "dear.txt").write_text("Dear")
-    with pytest.raises(BertkitError, match="letters is not empty and holds no model"):
-        save(tmp_path / "letters", encoder, tokenizer)
-    assert (tmp_path / "letters" / "dear.txt").read_text() == "Dear"
 
 
 def test_weights_that_have_taken_the_place_of_those_loaded_are_refused(

@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.checkpoint.sentence_transformers import SentenceEmbedding, applies_sigmoid, read_embedding, write_embedding
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError

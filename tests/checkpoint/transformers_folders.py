@@ -9,7 +9,7 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.contracts import SubwordTokenizer
 from bertkit.model import Model
 

@@ -9,7 +9,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from bertkit.batch import Batch
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.encoders.modernbert import HF_NAMES, ModernBert, ModernBertConfig, read_layer_types, size, tiny
 from bertkit.errors import BertkitError
 from bertkit.model import Model

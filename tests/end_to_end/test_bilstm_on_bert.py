@@ -12,7 +12,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import bertkit
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.encoders import gpt
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError

@@ -19,7 +19,8 @@ from torch import Tensor
 
 import bertkit
 from bertkit.batch import EncoderOutput
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.data.features import collate
 from bertkit.encoders import gpt
 from bertkit.errors import BertkitError

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import bertkit
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.cli import app
 from bertkit.config import to_json
 from bertkit.encoders.bert import Bert, BertConfig

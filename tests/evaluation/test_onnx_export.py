@@ -13,7 +13,8 @@ from tests.tiny_bert import make_encoder, make_tokenizer
 
 import bertkit
 from bertkit.batch import Batch, Outputs
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.contracts import Example
 from bertkit.errors import BertkitError
 from bertkit.evaluation import onnx_export

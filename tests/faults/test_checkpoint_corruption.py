@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from bertkit.checkpoint import training_state as store
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.checkpoint.tensors import read_tensors
 from bertkit.encoders.bert import Bert, size
 from bertkit.errors import BertkitError

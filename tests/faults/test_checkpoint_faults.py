@@ -28,7 +28,8 @@ from torch import Tensor
 import bertkit
 from bertkit.checkpoint import tensors as _tensors
 from bertkit.checkpoint import training_state as store
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.encoders.bert import Bert, size
 from bertkit.errors import BertkitError
 from bertkit.model import Model

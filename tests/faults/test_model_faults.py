@@ -16,7 +16,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from tests.checkpoint.tensorflow_writer import field, make_table
 
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.checkpoint.tensors import read_tensors
 from bertkit.cli import app
 from bertkit.encoders.bert import Bert, size

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.tiny_bert import SENTENCES, make_encoder, make_tokenizer
 
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.model import Model
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from tests.tiny_bert import SENTENCES, make_encoder, make_tokenizer
 
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.model import Model
 from bertkit.storage.outputs import partial_path
 from bertkit.task_types import TextClassificationTask

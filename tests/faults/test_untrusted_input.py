@@ -24,7 +24,7 @@ from pyarrow import parquet
 from safetensors.torch import load_file, save_file
 from tests.peak_memory import peak_memory, reset_peak
 
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.cli import app
 from bertkit.cli.errors import explain
 from bertkit.encoders.bert import Bert, size

@@ -12,7 +12,8 @@ from tests.tiny_runs import WORDS
 from torch import Tensor
 
 from bertkit.batch import Batch
-from bertkit.checkpoint.model_folder import METADATA, ModelFolder, save_model
+from bertkit.checkpoint.model_folder import METADATA, ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.data.features import collate
 from bertkit.errors import BertkitError
 from bertkit.finetuning.record import FinetuneRun

@@ -12,7 +12,8 @@ import pytest
 from tests.opened_files import count_opens
 
 import bertkit
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.cli import app
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.model import Model

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.data.prepare import prepare
 from bertkit.encoder_types.words import WordEncoder
 from bertkit.encoders.elmo import Elmo, ElmoConfig

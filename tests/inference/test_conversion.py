@@ -13,7 +13,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import bertkit
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.encoders.bilstm_attention import tiny
 from bertkit.errors import BertkitError
 from bertkit.inference.conversion import convert, convert_to_sentence_transformers, explain_unit, load_whole_model

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from tests.tiny_bert import SENTENCES
 
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.errors import BertkitError
 from bertkit.inference.embedding import CHUNK, EmbeddingSettings, Vectors
 from bertkit.inference.embedding_files import Report, embed_file

@@ -12,7 +12,8 @@ import pytest
 import torch
 from tests.tiny_bert import SENTENCES
 
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.errors import BertkitError
 from bertkit.inference.conversion import convert_to_sentence_transformers
 from bertkit.inference.pipeline import Pipeline, load

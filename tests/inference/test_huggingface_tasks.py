@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.checkpoint.model_folder import METADATA, save_model
+from bertkit.checkpoint.model_folder import METADATA
+from bertkit.checkpoint.save_model import save_model
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.inference.huggingface_tasks import infer_task

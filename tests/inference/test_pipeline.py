@@ -13,7 +13,7 @@ import torch
 from tests.formats.memory_tables import frame
 from tests.tiny_bert import SENTENCES
 
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline, load

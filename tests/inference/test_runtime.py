@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from bertkit.batch import Batch
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.checkpoint.weights import WEIGHTS
 from bertkit.encoder_types.transformer import Transformer
 from bertkit.encoders import gpt, modernbert

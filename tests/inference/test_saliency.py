@@ -12,7 +12,7 @@ import torch
 from tests.server.running import LENGTH, save_tiny_models
 from tests.tiny_bert import make_encoder, make_tokenizer
 
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import load
 from bertkit.inference.saliency import Saliency, can_explain, explain

@@ -15,7 +15,8 @@ from tests.parity.agreement import COMPOSITE, SIMPLE, close
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.encoders.gpt import HF_NAMES, SPEC, Gpt, GptConfig
 from bertkit.finetuning.starting_point import add_language_model
 from bertkit.model import Model

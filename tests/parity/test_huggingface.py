@@ -15,7 +15,8 @@ from tests.parity.agreement import COMPOSITE, SIMPLE
 from torch import Tensor, nn
 
 from bertkit.batch import Batch
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.contracts import Encoder, Objective, Tokenizer
 from bertkit.data.features import assemble, collate
 from bertkit.encoders.bert import Bert, BertConfig

@@ -16,7 +16,8 @@ from tests.parity.agreement import SIMPLE, close, close_outputs
 from torch import Tensor, nn
 
 from bertkit.batch import Batch
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.modernbert import ModernBert, ModernBertConfig
 from bertkit.model import Model

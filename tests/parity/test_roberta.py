@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 import bertkit
 from bertkit.batch import IGNORE, Batch
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.roberta import HF_NAMES, SPEC, Roberta, RobertaConfig
 from bertkit.inference.pipeline import load

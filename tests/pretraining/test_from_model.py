@@ -15,7 +15,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bertkit.checkpoint import training_state as store
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import TOKENIZER
 from bertkit.encoders.bert import Bert

@@ -13,7 +13,7 @@ import httpx2
 import torch
 from tests.tiny_bert import make_encoder, make_tokenizer
 
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.inference.pipeline import load
 from bertkit.model import Model
 from bertkit.pretraining.task import PretrainingTask

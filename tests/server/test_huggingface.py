@@ -12,7 +12,7 @@ from huggingface_hub.errors import BadRequestError, HfHubHTTPError
 from tests.server.running import get, post, running, served
 from tests.tiny_bert import make_encoder, make_tokenizer
 
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.inference.pipeline import load
 from bertkit.model import Model
 from bertkit.server.huggingface import list_entities, task_of_body

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.tiny_bert import make_encoder, make_tokenizer
 
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.errors import BertkitError, data_error
 from bertkit.inference.pipeline import load
 from bertkit.model import Model

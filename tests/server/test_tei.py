@@ -16,7 +16,7 @@ import pytest
 from tests.server.running import get, post, running, served
 from tests.tiny_bert import SENTENCES
 
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.contracts import Tokenizer
 from bertkit.encoders.elmo import tiny
 from bertkit.inference.pipeline import load

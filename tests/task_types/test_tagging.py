@@ -11,7 +11,7 @@ from tests.task_types.small_sentences import TASK
 from tests.task_types.small_sentences import task as task
 
 from bertkit.batch import IGNORE
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.contracts import Tokenizer
 from bertkit.data.features import collate
 from bertkit.encoders import esim

@@ -9,7 +9,8 @@ from pathlib import Path
 from bertkit.api.paths import optional_path
 from bertkit.api.verb import verb
 from bertkit.checkpoint.hub import download
-from bertkit.checkpoint.model_folder import CONFIG, ModelFolder, check_model_output
+from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
+from bertkit.checkpoint.save_model import check_model_output
 from bertkit.errors import usage_error
 from bertkit.evaluation.onnx_export import export_onnx
 from bertkit.inference.conversion import Conversion, convert, convert_to_sentence_transformers

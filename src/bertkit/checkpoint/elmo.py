@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from bertkit import config as records
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.encoder_types.building import without_weights
 from bertkit.encoders.elmo import HDF5_NAMES, Elmo, ElmoConfig
 from bertkit.errors import data_error, usage_error

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from bertkit import config
-from bertkit.checkpoint.model_folder import READABLE_ELSEWHERE, ModelFolder
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import READABLE_ELSEWHERE
 from bertkit.errors import usage_error
 from bertkit.finetuning.baselines import scores_to_beat
 from bertkit.finetuning.card import write_finetuning_card

@@ -7,7 +7,7 @@ import time
 import torch
 
 from bertkit import config
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.contracts import LayerStack, Penalized
 from bertkit.data.batches import batches_in_epoch
 from bertkit.errors import SAME_COMMAND, DivergenceError, count_of, usage_error

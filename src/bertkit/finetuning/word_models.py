@@ -12,7 +12,8 @@ from pathlib import Path
 import torch
 
 from bertkit import lookup as names
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import save_model
 from bertkit.data.shards import Corpus
 from bertkit.data.word_vectors import WordVectors, read_vectors, train_vectors
 from bertkit.encoder_types.settings import configure

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.checkpoint.huggingface import normalize_state_dict, tensors_to_hf
-from bertkit.checkpoint.model_folder import WRITTEN_FACTS, ModelFolder, readable_elsewhere, save_model
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.save_model import WRITTEN_FACTS, readable_elsewhere, save_model
 from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
 from bertkit.checkpoint.tensorflow import is_tensorflow, list_variables
 from bertkit.checkpoint.weights import find_weights, read_weights

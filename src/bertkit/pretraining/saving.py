@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.checkpoint import training_state as store
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.save_model import save_model
 from bertkit.errors import DivergenceError
 from bertkit.pretraining.from_model import OBJECTIVES
 from bertkit.pretraining.job import PretrainingJob, build_pretraining_model
