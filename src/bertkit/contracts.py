@@ -77,7 +77,12 @@ class Tokenizer(Protocol):
 
 @runtime_checkable
 class SubwordTokenizer(Tokenizer, Protocol):
-    """A tokenizer with a vocabulary of subwords or words, which a model folder can store."""
+    """A tokenizer with a vocabulary of subwords or words, which a model folder can store.
+
+    ``special_tokens`` are the spellings of the tokens that no text becomes, such as [CLS].
+    """
+
+    special_tokens: tuple[str, ...]
 
     @property
     def fingerprint(self) -> str:

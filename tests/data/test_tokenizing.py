@@ -10,6 +10,7 @@ import pytest
 
 from bertkit.data.sources import TextChunk
 from bertkit.data.tokenizing import ChunkTokenizer, TokenizerFile
+from bertkit.storage.atomic import read_object, write_json
 from bertkit.text import byte_bpe
 from bertkit.text.wordpiece import WordPiece, train
 
@@ -18,7 +19,7 @@ from bertkit.text.wordpiece import WordPiece, train
 def tokenizer_file(tmp_path: Path) -> TokenizerFile:
     tokenizer = train(["Some words and more words"], vocab_size=99)
     tokenizer.save(tmp_path)
-    return TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
+    return TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id, tokenizer.special_tokens)
 
 
 def test_sentences_are_encoded_as_if_each_were_alone(tmp_path: Path, tokenizer_file: TokenizerFile) -> None:
@@ -31,6 +32,22 @@ def test_sentences_are_encoded_as_if_each_were_alone(tmp_path: Path, tokenizer_f
     assert found.tokens.tolist() == [id for ids in alone for id in ids]
     assert found.unknown == sum(ids.count(tokenizer.unk_id) for ids in alone) > 0
     assert list(ChunkTokenizer(tokenizer_file).tokenize([TextChunk(0, " \0\n")], 500)) == [[]]
+
+
+def test_further_special_tokens_in_a_text_are_found_as_in_encode(tmp_path: Path) -> None:
+    """Such as the markers of entities, which a folder may mark as special; [MASK] stays ordinary text."""
+    train(["Some words and more words"], vocab_size=99).save(tmp_path)
+    settings = {"additional_special_tokens": ["[E1]"]}
+    write_json(tmp_path / "tokenizer_config.json", {**read_object(tmp_path / "tokenizer_config.json"), **settings})
+    WordPiece.load(tmp_path).save(tmp_path / "saved")
+    tokenizer = WordPiece.load(tmp_path / "saved")
+    file = TokenizerFile(
+        tmp_path / "saved" / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id, tokenizer.special_tokens
+    )
+    text = "Some [E1] words [MASK]"
+    ((found,),) = ChunkTokenizer(file).tokenize([TextChunk(0, text)], 500)
+    assert tokenizer.tokens_to_ids(["[E1]"])[0] in found.tokens
+    assert found.tokens.tolist() == tokenizer.encode(text).ids
 
 
 def test_a_chunk_is_divided_into_blocks_of_sentences(tokenizer_file: TokenizerFile) -> None:
@@ -49,7 +66,7 @@ def test_a_chunk_is_divided_into_blocks_of_sentences(tokenizer_file: TokenizerFi
 def test_a_sentence_in_byte_level_bpe_keeps_the_space_before_it(tmp_path: Path) -> None:
     tokenizer = byte_bpe.train(["Some words. More words."] * 3, vocab_size=299)
     tokenizer.save(tmp_path)
-    file = TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
+    file = TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id, tokenizer.special_tokens)
     ((chunk,),) = ChunkTokenizer(file).tokenize([TextChunk(0, "Some words. More words.")], 500)
     assert chunk.tokens.tolist() == tokenizer.encode("Some words. More words.").ids
     assert len(chunk.sentence_lengths) == 2
@@ -60,7 +77,7 @@ def test_byte_level_bpe_keeps_the_character_nul(tmp_path: Path, text: str) -> No
     """No text is unknown to it, and decoding restores the text."""
     tokenizer = byte_bpe.train(["Some words. More words."] * 3, vocab_size=299)
     tokenizer.save(tmp_path)
-    file = TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
+    file = TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id, tokenizer.special_tokens)
     chunks = [TextChunk(0, text), TextChunk(1, "Words."), TextChunk(2, " ")]
     (first,), (second,), _ = ChunkTokenizer(file).tokenize(chunks, 500)
     sentences = chunks[0].sentences()
@@ -73,4 +90,4 @@ def test_byte_level_bpe_keeps_the_character_nul(tmp_path: Path, text: str) -> No
 
 @pytest.mark.parametrize(("vocab_size", "dtype"), [(65_536, np.uint16), (65_537, np.uint32)])
 def test_ids_take_two_bytes_if_the_vocabulary_allows(tmp_path: Path, vocab_size: int, dtype: type) -> None:
-    assert TokenizerFile(tmp_path, vocab_size, 0).dtype is dtype
+    assert TokenizerFile(tmp_path, vocab_size, 0, ()).dtype is dtype

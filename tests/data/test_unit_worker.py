@@ -22,7 +22,7 @@ CHUNKS = [TextChunk(3, "Some words."), TextChunk(4, " \n"), TextChunk(5, "More w
 def tokenizer_file(tmp_path: Path) -> TokenizerFile:
     tokenizer = train(["Some words and more words"], vocab_size=99)
     tokenizer.save(tmp_path)
-    return TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
+    return TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id, tokenizer.special_tokens)
 
 
 def hash_of(*texts: str) -> int:

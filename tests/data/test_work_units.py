@@ -30,7 +30,11 @@ def worker(tmp_path: Path) -> UnitWorker:
     tokenizer = train([" ".join(LETTERS)] * 3, vocab_size=99)
     (tmp_path / "tokenizer").mkdir()
     tokenizer.save(tmp_path / "tokenizer")
-    return UnitWorker(TokenizerFile(tmp_path / "tokenizer" / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id))
+    return UnitWorker(
+        TokenizerFile(
+            tmp_path / "tokenizer" / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id, tokenizer.special_tokens
+        )
+    )
 
 
 def write(path: Path, *texts: str) -> Path:

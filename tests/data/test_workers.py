@@ -35,7 +35,7 @@ UNITS = [unit_of(number) for number in range(0, 99, 3)]
 def tokenizer(tmp_path: Path) -> TokenizerFile:
     tokenizer = train(["Some words and more words"], vocab_size=99)
     tokenizer.save(tmp_path)
-    return TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
+    return TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id, tokenizer.special_tokens)
 
 
 def as_lists(result: UnitResult) -> list[object]:
@@ -113,7 +113,8 @@ from bertkit.data.tokenizing import TokenizerFile
 from bertkit.data.unit_worker import UnitWorker, WorkUnit
 from bertkit.data.workers import work_all
 
-tokenizer = TokenizerFile(Path({str(tokenizer.file)!r}), {tokenizer.vocab_size}, {tokenizer.unk_id})
+file = Path({str(tokenizer.file)!r})
+tokenizer = TokenizerFile(file, {tokenizer.vocab_size}, {tokenizer.unk_id}, {tokenizer.special_tokens})
 unit = WorkUnit(((0, DocumentsPart((TextChunk(0, "words"),), False)),), 500, 0)
 print(sum(len(result[0].documents[0].blocks) for _, result in work_all([unit] * 7, UnitWorker(tokenizer), 2)))
 """

@@ -107,7 +107,9 @@ class TestShards:
 
     def test_preparation_gives_the_same_ids(self, words: WordLevel, tmp_path: Path) -> None:
         words.save(tmp_path)
-        tokenizer = ChunkTokenizer(TokenizerFile(tmp_path / "tokenizer.json", words.vocab_size, words.unk_id))
+        tokenizer = ChunkTokenizer(
+            TokenizerFile(tmp_path / "tokenizer.json", words.vocab_size, words.unk_id, words.special_tokens)
+        )
         text = "The mill ran. A fjord, naïve: the"
         ((chunk,),) = tokenizer.tokenize([TextChunk(0, text)], 500)
         assert chunk.tokens.tolist() == [token[0] for token in words.encode(text).ids]

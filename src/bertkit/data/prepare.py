@@ -81,7 +81,9 @@ def prepare(
         total, before = cleaning.passes * size, (cleaning.passes - 1) * size
         dropped = find_dropped(files, reading, cleaning, lambda done: advance(done, total))
         reader = UnitReader(files, reading, heldout=heldout, dropped=dropped.numbers)
-        tokenizer_file = TokenizerFile(output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
+        tokenizer_file = TokenizerFile(
+            output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id, tokenizer.special_tokens
+        )
         # After a restart the units of finished shards are read again, because their documents must be numbered and
         # hashed, but not tokenized again.
         finished = writer.units

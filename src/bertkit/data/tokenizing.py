@@ -5,6 +5,7 @@ Letters: N tokens, S sentences.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from tokenizers import Tokenizer, pre_tokenizers
 
 from bertkit.data.blocks import Block, cut_blocks
 from bertkit.data.sources import TextChunk
+from bertkit.text.added_tokens import unmark_added
 from bertkit.text.word_cache import BREAK, TextEncoder
 
 _SMALL_IDS = 65536
@@ -39,16 +41,23 @@ class TokenizedBlock:
 
 @dataclass(frozen=True, slots=True)
 class TokenizerFile:
-    """What a worker needs of a tokenizer: its ``tokenizer.json``, and the id of the unknown token."""
+    """What a worker needs of a tokenizer: its ``tokenizer.json``, and what that does not say."""
 
     file: Path
     vocab_size: int
     unk_id: int
+    special_tokens: tuple[str, ...]
 
     @property
     def dtype(self) -> type[np.unsignedinteger]:
         """The smallest type that holds every id."""
         return np.uint16 if self.vocab_size <= _SMALL_IDS else np.uint32
+
+    def load(self) -> Tokenizer:
+        """The tokenizer of the library, with the special tokens that bertkit's has: a file may mark more of them."""
+        description = json.loads(self.file.read_text(encoding="utf-8"))
+        description["added_tokens"] = unmark_added(description["added_tokens"], self.special_tokens)
+        return Tokenizer.from_str(json.dumps(description))
 
 
 class ChunkTokenizer:
@@ -64,7 +73,7 @@ class ChunkTokenizer:
 
     def __init__(self, tokenizer: TokenizerFile) -> None:
         self.tokenizer = tokenizer
-        backend = Tokenizer.from_file(str(tokenizer.file))
+        backend = tokenizer.load()
         self._between_sentences = " " * isinstance(backend.pre_tokenizer, pre_tokenizers.ByteLevel)
         self._drops_nul = backend.normalizer is not None and not backend.normalizer.normalize_str(BREAK)
         self._encoder = TextEncoder(backend)
@@ -94,7 +103,7 @@ class ChunkTokenizer:
     @cached_property
     def _without_break(self) -> Tokenizer:
         """The tokenizer without the token between sentences."""
-        backend = Tokenizer.from_file(str(self.tokenizer.file))
+        backend = self.tokenizer.load()
         backend.encode_special_tokens = True
         return backend
 

@@ -44,16 +44,6 @@ class AddedTokens:
         """
         return [_copy(token, special=False) for token in self.tokens if token.content not in own]
 
-    @staticmethod
-    def unmark(listed: object, own: Collection[str]) -> object:
-        """The ``added_tokens`` of a ``tokenizer.json``, of which the model's ``own`` special ones alone are special."""
-        if not isinstance(listed, list):
-            return listed
-        return [
-            {**each, "special": False} if isinstance(each, dict) and each.get("content") not in own else each
-            for each in listed
-        ]
-
     def find(self, content: str) -> AddedToken | None:
         """The token spelled ``content``."""
         return next((token for token in self.tokens if token.content == content), None)
@@ -62,6 +52,19 @@ class AddedTokens:
     def special(self) -> frozenset[str]:
         """The spellings of the special ones."""
         return frozenset(token.content for token in self.tokens if token.special)
+
+
+def unmark_added(listed: object, own: Collection[str]) -> object:
+    """The ``added_tokens`` of a ``tokenizer.json``, of which the model's ``own`` special ones alone are special.
+
+    The library takes special tokens in a text for ordinary text, and finds the others.
+    """
+    if not isinstance(listed, list):
+        return listed
+    return [
+        {**each, "special": False} if isinstance(each, dict) and each.get("content") not in own else each
+        for each in listed
+    ]
 
 
 def read_added_tokens(

@@ -66,7 +66,7 @@ class BaseTokenizer:
         if sorted(ids.values()) != list(range(len(ids))):
             raise data_error(f"{source} has {len(ids):,} tokens whose ids are not 0 to {len(ids) - 1:,}.")
         self._ids = ids
-        self._special_tokens = list(special_tokens)
+        self.special_tokens = tuple(special_tokens)
         self.vocabulary: list[str] = sorted(ids, key=lambda token: ids[token])
         self.vocab_size = len(ids)
 
@@ -77,7 +77,7 @@ class BaseTokenizer:
         Equal fingerprints mean the same ids for every text; rules that are spelled differently have different
         fingerprints.
         """
-        return _fingerprint(self._describe(), self._special_tokens, self.vocab_size)
+        return _fingerprint(self._describe(), self.special_tokens, self.vocab_size)
 
     @cached_property
     def cased(self) -> bool:
@@ -156,7 +156,7 @@ class BaseTokenizer:
 
 def extends(larger: BaseTokenizer, base: BaseTokenizer) -> bool:
     """Whether ``larger`` is ``base`` with words added to it: the same rules, and more entries after its own."""
-    first = _fingerprint(larger._describe(), larger._special_tokens, base.vocab_size)
+    first = _fingerprint(larger._describe(), larger.special_tokens, base.vocab_size)
     return larger.vocab_size > base.vocab_size and first == base.fingerprint
 
 

@@ -13,7 +13,7 @@ from tokenizers import processors
 
 from bertkit.errors import data_error
 from bertkit.storage.atomic import read_json
-from bertkit.text.added_tokens import AddedTokens, read_added_tokens
+from bertkit.text.added_tokens import AddedTokens, read_added_tokens, unmark_added
 from bertkit.text.backend import build_backend
 from bertkit.text.byte_bpe import ByteLevelTokenizer
 from bertkit.text.normalization import BertSpecialTokens
@@ -24,7 +24,7 @@ class BertByteBPE(ByteLevelTokenizer):
     """ModernBERT's tokenizer, from the ``description`` that is the content of its ``tokenizer.json``."""
 
     def __init__(self, description: Description, source: str, added: AddedTokens | None = None) -> None:
-        listed = AddedTokens.unmark(description.get("added_tokens"), BertSpecialTokens())
+        listed = unmark_added(description.get("added_tokens"), BertSpecialTokens())
         backend = build_backend({**description, "added_tokens": listed}, source)
         # It would add special tokens, which bertkit adds itself; this one excludes spaces from offsets.
         backend.post_processor = processors.ByteLevel(trim_offsets=True)

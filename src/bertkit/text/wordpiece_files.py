@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 from bertkit.errors import data_error
 from bertkit.storage.atomic import read_json
-from bertkit.text.added_tokens import AddedTokens, read_added_tokens
+from bertkit.text.added_tokens import AddedTokens, read_added_tokens, unmark_added
 from bertkit.text.backend import MOST_CHARACTERS, build_backend
 from bertkit.text.normalization import LONGEST_WORD, BertSpecialTokens, NormalizationRules, build_tokenizer
 from bertkit.text.tokenizer_files import CONFIG, TOKENIZER, read_config
@@ -154,7 +154,7 @@ def _read_tokenizer_json(
     if config.get("tokenizer_class") not in _GENERIC:
         _apply_flags(description.get("normalizer"), config)
     listed = description.get("added_tokens")
-    description["added_tokens"] = AddedTokens.unmark(listed, specials)
+    description["added_tokens"] = unmark_added(listed, specials)
     return build_backend(description, file), listed
 
 
