@@ -77,12 +77,9 @@ class Tokenizer(Protocol):
 
 @runtime_checkable
 class SubwordTokenizer(Tokenizer, Protocol):
-    """A tokenizer with a vocabulary of subwords or words, which a model folder can store.
+    """A tokenizer with a vocabulary of subwords or words, which a model folder can store."""
 
-    ``special_tokens`` are the spellings of the tokens that no text becomes, such as [CLS].
-    """
-
-    special_tokens: tuple[str, ...]
+    special_tokens: tuple[str, ...]  # which no text becomes
 
     @property
     def fingerprint(self) -> str:
@@ -138,9 +135,8 @@ class OrderedSource(BatchSource, Protocol):
 class EncoderConfig(Protocol):
     """The frozen dataclass that an encoder is built from, and nothing else.
 
-    Fields with a common meaning have common names: ``vocab_size``, ``hidden_size``, ``num_layers``, ``num_heads``,
-    ``max_positions``, ``pad_id``, ``dropout``, ``initializer_range``. A ``context`` other than "bidirectional" is an
-    attribute of this name.
+    Fields of one meaning have one name: ``vocab_size``, ``hidden_size``, ``num_layers``, ``num_heads``, ``pad_id``,
+    ``max_positions``, ``dropout``, ``initializer_range``; so has a ``context`` other than "bidirectional".
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -222,7 +218,7 @@ def has_prediction_head(encoder: object) -> TypeIs[PredictionLayer]:
 class LayerStack(Protocol):
     """An encoder that is a stack of similar layers, the children of its submodule ``layers``.
 
-    ``layer_decay`` and ``reinit_layers`` need one, and so do the defaults of fine-tuning and sharding.
+    ``layer_decay``, ``reinit_layers``, the defaults of fine-tuning, and sharding need one.
     """
 
     def depth(self, name: str) -> int:
@@ -260,9 +256,8 @@ class Objective(nn.Module, ABC):
     ``reads_pooled``, the pooled state, cannot be loaded from a folder without a pooler. With ``reads_layers`` the head
     takes the states of all layers, and with ``freezes_encoder`` as features of an encoder that is not trained.
     ``weight`` multiplies the loss. With ``predicts_vocabulary`` the loss is the negative log-likelihood of tokens,
-    whose exponential is a perplexity. ``HF_NAMES`` maps the head's parameters to those of
-    Hugging Face's class; without a table a head is stored under its own names, and so is one that is not
-    ``in_huggingface``, because it computes something else than that class.
+    whose exponential is a perplexity. ``HF_NAMES`` maps the head's parameters to those of Hugging Face's class; without
+    a table they keep their names, and so do those of a head that computes something else, not ``in_huggingface``.
     """
 
     label: str
@@ -275,8 +270,7 @@ class Objective(nn.Module, ABC):
     HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]] | None] = None
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
-        """The positions whose hidden states ``forward`` reads, besides the pooled state; None for all. ``batch`` is on
-        the host."""
+        """Where ``forward`` reads hidden states, besides the pooled one; None for all. ``batch`` is on the host."""
         return None
 
     @abstractmethod
@@ -335,8 +329,7 @@ class PretrainingObjective(Objective):
 
     @classmethod
     def default_settings(cls, vocab_size: int) -> Mapping[str, object]:
-        """Settings of a run with this objective, by path; those that the user gives win. They may depend on the size of
-        the vocabulary."""
+        """Settings of a run with this objective, by path; the user's win. They may depend on ``vocab_size``."""
         return {}
 
 

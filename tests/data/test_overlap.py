@@ -37,16 +37,18 @@ def write_table(path: Path, sentences: list[str]) -> None:
     if path.suffix == ".csv":  # with a line end inside each text
         path.write_text("sentence,label\n" + "".join(f'"{each.replace(" ", chr(10), 1)}",1\n' for each in sentences))
         return
-    lines = {".jsonl", ".ndjson"} & set(path.suffixes)
+    lines = {".jsonl", ".ndjson"} & set(path.suffixes) or path.stem == "lines"
     rows = [json.dumps({"sentence": each, "label": 1}) if lines else f"{each}\t1" for each in sentences]
-    content = json.dumps({"data": [{"texts": sentences}]}) if ".json" in path.suffixes else "\n".join(rows)
+    content = (
+        json.dumps({"data": [{"texts": sentences}]}) if ".json" in path.suffixes and not lines else "\n".join(rows)
+    )
     path.write_bytes(gzip.compress(content.encode()) if path.suffix == ".gz" else content.encode())
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *("dev.tsv", "dev.jsonl", "dev.jsonl.gz", "dev.ndjson", "dev.json", "dev.json.gz"),
+        *("dev.tsv", "dev.jsonl", "dev.jsonl.gz", "dev.ndjson", "dev.json", "dev.json.gz", "lines.json"),
         *("dev.parquet", "dev.csv", "dev.xlsx"),
     ],
 )

@@ -64,6 +64,16 @@ def test_the_end_of_a_line_that_does_not_fit_is_no_blank_line(line: str, tmp_pat
     assert found == [f"{line.removesuffix(chr(13))}\nnext line\n", "another\n"]
 
 
+def test_a_limit_inside_of_a_wide_space_makes_no_blank_line(tmp_path: Path) -> None:
+    text = "あ" * 33 + "\u3000\nい。\n"
+    parts = [
+        LinePart(tmp_path, LineForm(boundary="blank-line"), "error", 0, len(part), part)
+        for part in cut(text.encode(), "blank-line", 100)  # 99 bytes, and the first of the space
+    ]
+    assert len(parts) > 1
+    assert documents(parts) == [text]
+
+
 def test_a_record_is_never_cut() -> None:
     lines = [b"1\n", b"22222222\n", b"3\n", b"4\n", b"5" * 99 + b"\n", b"6"]
     assert cut(b"".join(lines), "record", 5) == [lines[0], lines[1], lines[2] + lines[3], lines[4], lines[5]]

@@ -19,7 +19,7 @@ from bertkit.batch import id_of
 from bertkit.data import shard_writer, sources, work_units
 from bertkit.data.cleaning import Cleaning
 from bertkit.data.prepare import prepare
-from bertkit.data.shards import JOB, MANIFEST, Corpus, DroppedRecord, Manifest, Shard, Split
+from bertkit.data.shards import JOB, MANIFEST, Corpus, CorpusSplit, DroppedRecord, Manifest, Shard
 from bertkit.data.sources import ReadOptions, read_chunks
 from bertkit.errors import BertkitError
 from bertkit.storage.checksums import sha256_of
@@ -69,7 +69,7 @@ def content(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): sha256_of(path) for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def sentences(folder: Path, split: Split) -> list[list[list[int]]]:
+def sentences(folder: Path, split: CorpusSplit) -> list[list[list[int]]]:
     """The ids of every sentence of every document."""
     return [
         [
@@ -190,7 +190,7 @@ def test_ids_take_two_bytes_or_four(tmp_path: Path, files: list[Path], tokenizer
     assert Corpus.open(tmp_path / "large").shards[0].tokens.dtype == np.uint32
 
 
-SPLITS_AND_WHOLE: tuple[tuple[str, Split], ...] = (("data", "heldout"), ("data", "train"), ("whole", "train"))
+SPLITS_AND_WHOLE: tuple[tuple[str, CorpusSplit], ...] = (("data", "heldout"), ("data", "train"), ("whole", "train"))
 
 
 class TestHeldOut:
@@ -199,7 +199,7 @@ class TestHeldOut:
         """The blocks of the first shard decide what is held out of all, so that it must have enough of them."""
         monkeypatch.setattr(shard_writer, "_SHARD_TOKENS", 100_000)
 
-    def documents(self, folder: Path, split: Split) -> list[str]:
+    def documents(self, folder: Path, split: CorpusSplit) -> list[str]:
         return [str(document) for document in sentences(folder, split)]
 
     def prepare(self, folder: Path, texts: list[str], tokenizer: WordPiece, heldout: float = 0.01) -> Manifest:

@@ -16,11 +16,11 @@ from bertkit.data.shards import (
     MANIFEST,
     TOKENIZER,
     Corpus,
+    CorpusSplit,
     Manifest,
     Shard,
     ShardRecord,
     SourceRecord,
-    Split,
     read_manifest,
     write_manifest,
     write_shard,
@@ -30,7 +30,7 @@ from bertkit.storage.checksums import encode_checked, read_checked, sha256_of
 from bertkit.text.wordpiece import train
 
 
-def record(folder: Path, name: str, split: Split, dtype: Any = np.uint16, *, tokens: int = 13) -> ShardRecord:
+def record(folder: Path, name: str, split: CorpusSplit, dtype: Any = np.uint16, *, tokens: int = 13) -> ShardRecord:
     """Write a shard of two documents: a sentence of 7 tokens, and two of 3 and the rest."""
     digest = write_shard(folder / name, np.arange(tokens, dtype=dtype), [0, 7, 10, tokens], [0, 1, 3])
     assert digest == sha256_of(folder / name)
@@ -115,8 +115,8 @@ def test_damage_is_an_error_of_its_split_only(data: Path, name: str) -> None:
     content = bytearray(path.read_bytes())
     content[-9] ^= 1
     path.write_bytes(content)
-    split: Split = "train" if name.startswith("train") else "heldout"
-    other: Split = "heldout" if split == "train" else "train"
+    split: CorpusSplit = "train" if name.startswith("train") else "heldout"
+    other: CorpusSplit = "heldout" if split == "train" else "train"
     with pytest.raises(BertkitError, match=f"{name} is damaged") as caught:
         Corpus.open(data, split)
     assert caught.value.exit_code == 3

@@ -19,6 +19,7 @@ from bertkit.data.tokenizing import TokenizerFile
 from bertkit.data.unit_worker import UnitResult, UnitWorker, WorkUnit
 from bertkit.data.workers import work_all
 from bertkit.errors import BertkitError
+from bertkit.storage.subprocess_worker import SubprocessWorker
 from bertkit.storage.worker_pool import WorkerPool
 from bertkit.text.wordpiece import train
 
@@ -76,14 +77,20 @@ def test_few_units_are_in_memory_at_a_time(tokenizer: TokenizerFile) -> None:
         assert taken <= done + 1 + 2 * 2 or taken == len(UNITS)
 
 
-def test_a_worker_that_dies_is_an_error(tokenizer: TokenizerFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    pools: list[WorkerPool[Any, Any]] = []
+@pytest.fixture
+def pools(monkeypatch: pytest.MonkeyPatch) -> list[WorkerPool[Any, Any]]:
+    """The pools that are started."""
+    started: list[WorkerPool[Any, Any]] = []
 
     def start_and_remember(*arguments: Any, **options: Any) -> WorkerPool[Any, Any]:
-        pools.append(WorkerPool(*arguments, **options))
-        return pools[-1]
+        started.append(WorkerPool(*arguments, **options))
+        return started[-1]
 
     monkeypatch.setattr(workers, "WorkerPool", start_and_remember)
+    return started
+
+
+def test_a_worker_that_dies_is_an_error(tokenizer: TokenizerFile, pools: list[WorkerPool[Any, Any]]) -> None:
     results = work_all(UNITS, UnitWorker(tokenizer), 2)
     next(results)
     for worker in pools[0].workers:
@@ -93,10 +100,20 @@ def test_a_worker_that_dies_is_an_error(tokenizer: TokenizerFile, monkeypatch: p
     assert caught.value.exit_code == 1
 
 
-def test_workers_end_when_the_generator_is_closed(tokenizer: TokenizerFile) -> None:
+def test_workers_end_when_the_generator_is_closed(tokenizer: TokenizerFile, pools: list[WorkerPool[Any, Any]]) -> None:
     results = work_all(UNITS, UnitWorker(tokenizer), 2)
     next(results)
+    assert all(map(_is_running, pools[0].workers))
     results.close()  # type: ignore[attr-defined]
+    assert not any(map(_is_running, pools[0].workers))
+
+
+def _is_running(worker: SubprocessWorker[Any, Any]) -> bool:
+    try:
+        os.kill(worker.pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_a_worker_does_not_load_pytorch() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BAD_DATA, WRONG_USAGE, BertkitError
-from bertkit.formats.text_files import TextFiles, find_text_files, kind_of
+from bertkit.formats.text_files import TextFiles, check_text_file, find_text_files
 
 
 def touch(path: Path) -> Path:
@@ -33,19 +33,19 @@ def touch(path: Path) -> Path:
     ],
 )
 def test_the_name_says_the_kind(tmp_path: Path, name: str, kind: str) -> None:
-    assert kind_of(touch(tmp_path / name)) == kind
+    assert check_text_file(touch(tmp_path / name)) == kind
 
 
 def test_missing_files_and_folders_are_an_error(tmp_path: Path) -> None:
     touch(tmp_path / "reviews.txt")
     with pytest.raises(BertkitError, match=r'no file at .*Did you mean "reviews.txt"\?') as caught:
-        kind_of(tmp_path / "review.txt")
+        check_text_file(tmp_path / "review.txt")
     assert caught.value.exit_code == BAD_DATA
     with pytest.raises(BertkitError, match="There is no folder"):
-        kind_of(tmp_path / "nowhere" / "a.txt")
+        check_text_file(tmp_path / "nowhere" / "a.txt")
     (tmp_path / "folder").mkdir()
     with pytest.raises(BertkitError, match="is a folder"):
-        kind_of(tmp_path / "folder")
+        check_text_file(tmp_path / "folder")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_missing_files_and_folders_are_an_error(tmp_path: Path) -> None:
 )
 def test_other_files_are_refused_with_what_to_do(tmp_path: Path, name: str, advice: str) -> None:
     with pytest.raises(BertkitError, match=advice) as caught:
-        kind_of(touch(tmp_path / name))
+        check_text_file(touch(tmp_path / name))
     assert caught.value.exit_code == WRONG_USAGE
 
 
@@ -74,7 +74,7 @@ def test_a_name_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
     except OSError:
         pytest.skip("this file system has no such names")
     with pytest.raises(BertkitError, match=r"has a name that is not UTF-8, which no record can hold\. Rename it\.$"):
-        kind_of(find_text_files([tmp_path]).files[0])
+        check_text_file(find_text_files([tmp_path]).files[0])
 
 
 def test_a_folder_is_its_text_files_in_sorted_order(tmp_path: Path) -> None:

@@ -62,6 +62,6 @@ def test_bytes_that_are_not_utf8_are_replaced_and_counted(tmp_path: Path) -> Non
 
 
 def test_a_record_that_is_too_long_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wet, "LONGEST_RECORD", 9)
+    monkeypatch.setattr(wet, "LONGEST_RECORD_BYTES", 9)
     with pytest.raises(BertkitError, match="record 1 has 10 bytes; at most 9 are read"):
         read(tmp_path / "a.wet", record("0123456789"))

@@ -44,8 +44,8 @@ def sampled_indices(indices: Indices) -> Scores:
 
 def test_class_scores_of_a_resample_are_those_of_its_examples() -> None:
     gold, answers = sample_classes()
-    drawn = bootstrap(resample_classes(gold, answers, CLASS_SCORES, positive="b"), 37, resamples=99, seed=7)
-    for row, places in zip(drawn, bootstrap(sampled_indices, 37, resamples=99, seed=7).astype(int), strict=True):
+    drawn = bootstrap(resample_classes(gold, answers, CLASS_SCORES, positive="b"), 37, resamples=99)
+    for row, places in zip(drawn, bootstrap(sampled_indices, 37, resamples=99).astype(int), strict=True):
         right, given = [gold[place] for place in places], [answers[place] for place in places]
         assert row == pytest.approx(
             [
@@ -63,8 +63,8 @@ def test_scores_of_numbers_of_a_resample_are_those_of_its_examples() -> None:
     answers = [round(value + generator.gauss(0, 1), 1) for value in gold]
     scores = (regression.pearson, regression.spearman, regression.mean_absolute_error)
     statistic = resample_numbers(gold, answers, [score.__name__ for score in scores])
-    drawn = bootstrap(statistic, 13, resamples=99, seed=7)
-    for row, places in zip(drawn, bootstrap(sampled_indices, 13, resamples=99, seed=7).astype(int), strict=True):
+    drawn = bootstrap(statistic, 13, resamples=99)
+    for row, places in zip(drawn, bootstrap(sampled_indices, 13, resamples=99).astype(int), strict=True):
         right, given = [gold[place] for place in places], [answers[place] for place in places]
         expected = [score(right, given) for score in scores]
         assert row == pytest.approx(expected, nan_ok=True)
@@ -74,10 +74,10 @@ def test_areas_of_a_resample_are_those_of_its_examples() -> None:
     generator = random.Random(13)
     gold = [generator.choice([0.0, 0.0, 1.0]) for _ in range(7)]
     answers = [round(value + generator.gauss(0, 1), 1) for value in gold]
-    drawn = bootstrap(resample_areas(gold, answers), 7, resamples=99, seed=7)
+    drawn = bootstrap(resample_areas(gold, answers), 7, resamples=99)
     expected = [
         ranking.roc_auc([gold[place] for place in places], [answers[place] for place in places])
-        for places in bootstrap(sampled_indices, 7, resamples=99, seed=7).astype(int)
+        for places in bootstrap(sampled_indices, 7, resamples=99).astype(int)
     ]
     assert any(np.isnan(expected)), "some resample has no positive"
     assert drawn[:, 0].tolist() == pytest.approx(expected, nan_ok=True)
@@ -88,8 +88,8 @@ def test_entity_scores_of_a_resample_are_those_of_its_sentences() -> None:
     generator = random.Random(13)
     tags = ("O", "B-PER", "I-PER", "B-LOC")
     gold, answers = ([[generator.choice(tags) for _ in range(5)] for _ in range(11)] for _ in range(2))
-    drawn = bootstrap(resample_entities(gold, answers, ["f1", "precision", "recall"]), 11, resamples=99, seed=7)
-    for row, places in zip(drawn, bootstrap(sampled_indices, 11, resamples=99, seed=7).astype(int), strict=True):
+    drawn = bootstrap(resample_entities(gold, answers, ["f1", "precision", "recall"]), 11, resamples=99)
+    for row, places in zip(drawn, bootstrap(sampled_indices, 11, resamples=99).astype(int), strict=True):
         overall, _ = score_entities([gold[place] for place in places], [answers[place] for place in places])
         assert row == pytest.approx([overall.f1, overall.precision, overall.recall])
     nothing = resample_entities([["O"]], [["O"]], ["f1", "precision", "recall"])(np.array([[0]]))
@@ -106,7 +106,7 @@ def test_means_are_those_of_the_examples_that_have_a_value() -> None:
 
 def test_undefined_resamples_are_left_out_of_interval_and_p() -> None:
     nan = float("nan")
-    assert percentile_interval(np.array([nan, 0.25, nan, 0.75]), 0.999) == pytest.approx((0.25, 0.75), abs=0.001)
+    assert percentile_interval(np.array([nan, 0.25, nan, 0.75])) == pytest.approx((0.2625, 0.7375))
     assert p_value(np.array([nan, 0.5, 0.5, 0.5])) == p_value(np.array([0.5, 0.5, 0.5]))
     drawn = bootstrap(resample_numbers([1.0, 2.0, 3.0], [5.0] * 3, ["pearson", "spearman"]), 3, resamples=99)
     assert np.isnan(drawn).all() and np.isnan(percentile_interval(drawn[:, 0])).all()
@@ -173,9 +173,9 @@ def test_interval_is_that_of_scipy() -> None:
 def test_interval_covers_the_true_value_at_its_level() -> None:
     generator = np.random.default_rng(13)
     covered = 0
-    for seed in range(400):
+    for _ in range(400):
         correct = (generator.random((99, 1)) < 0.8).astype(np.float64)
-        low, high = percentile_interval(bootstrap(resample_means(correct), 99, resamples=400, seed=seed)[:, 0])
+        low, high = percentile_interval(bootstrap(resample_means(correct), 99, resamples=400)[:, 0])
         covered += low <= 0.8 <= high
     assert 0.90 < covered / 400 < 0.98
 
@@ -211,9 +211,9 @@ def test_p_value_is_two_sided() -> None:
 def test_equal_models_rarely_differ_significantly() -> None:
     generator = np.random.default_rng(7)
     significant = 0
-    for seed in range(200):
+    for _ in range(200):
         sides = [(generator.random((67, 1)) < 0.7).astype(np.float64) for _ in range(2)]
-        drawn = [bootstrap(resample_means(side), 67, resamples=300, seed=seed) for side in sides]
+        drawn = [bootstrap(resample_means(side), 67, resamples=300) for side in sides]
         significant += p_value((drawn[0] - drawn[1])[:, 0]) < 0.05
     assert significant / 200 < 0.1
 

@@ -105,6 +105,13 @@ def test_rows_of_arc_have_keys_of_their_own(tmp_path: Path) -> None:
     assert right == ["B", "1", "2", "2"]
 
 
+def test_choices_may_have_null_in_place_of_keys(tmp_path: Path) -> None:
+    row = {"question": "q", "choices": {"text": ["small", "large"], "label": None}, "answer": "large"}
+    (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
+    (example,) = guess(tmp_path / "t.jsonl").task.reader.rows("train")
+    assert (example.choices, example.label) == (("small", "large"), 1)
+
+
 def test_choices_without_a_key_each_are_an_error(tmp_path: Path) -> None:
     choices = {"text": ["small", "large"], "label": ["A"]}
     (tmp_path / "t.jsonl").write_text(json.dumps({"question": "q", "choices": choices, "answerKey": "A"}) + "\n")

@@ -11,6 +11,7 @@ import pytest
 from bertkit.errors import BertkitError
 from bertkit.task_files.entity_spans import Span, split_words, tag_words
 from bertkit.task_types import TaggingTask
+from bertkit.task_types.tag_reader import TagExample
 from bertkit.user_tables.guess import guess
 
 TEXT = "Ada Byron came to Old-York, Ada said."
@@ -68,6 +69,23 @@ def test_a_word_belongs_to_an_entity_that_covers_a_part_of_it() -> None:
     assert tag_words("two NewYorkers", words, [Span(4, 11, "LOC")], "here") == ("O", "B-LOC")
 
 
+def test_entities_may_end_anywhere_in_scripts_without_spaces(tmp_path: Path) -> None:
+    texts = {"今天他离开了北京，非常好。": (6, 8), "วันนี้เขาไปกรุงเทพ": (11, 18), "ｱﾀﾞ and アダが来た": (8, 10)}
+    rows = [{"text": text, "entities": [[*place, "X"]]} for text, place in texts.items()] * 5
+    task = guess(write(tmp_path / "t.jsonl", rows)).task
+    for example in task.reader.rows("train"):
+        assert isinstance(example, TagExample) and example.label is not None
+        tagged = [place for place, tag in zip(example.places, example.label, strict=True) if tag != "O"]
+        assert (tagged[0][0], tagged[-1][1]) == texts[example.first]
+    assert not any("inside of a word" in note for note in task.reader.notes())
+
+
+def test_entities_that_end_inside_of_words_are_counted(tmp_path: Path) -> None:
+    rows = [{"text": f"gave {n}mg twice", "entities": [[6, 8, "UNIT"], [9, 14, "HOW"]]} for n in range(9)]
+    notes = guess(write(tmp_path / "t.jsonl", rows)).task.reader.notes()
+    assert "9 spans of train begin or end inside of a word, and the whole word is taken" in notes
+
+
 def test_two_entities_side_by_side_are_two() -> None:
     assert tag_words("Ada Ben", ("Ada", "Ben"), [Span(4, 7, "PER"), Span(0, 3, "PER")], "here") == ("B-PER", "B-PER")
 
@@ -75,7 +93,11 @@ def test_two_entities_side_by_side_are_two() -> None:
 @pytest.mark.parametrize(
     ("spans", "message"),
     [
-        ([[0, 9, "PER"], [4, 9, "PER"]], r"line 1: \[0, 9, 'PER'\] and \[4, 9, 'PER'\] overlap"),
+        (
+            [[0, 9, "PER"], [4, 9, "PER"]],
+            r"line 1: \[0, 9, 'PER'\] and \[4, 9, 'PER'\] overlap\. A word has",
+        ),
+        ([[18, 20, "A"], [20, 21, "B"]], r"line 1: \[18, 20, 'A'\] and \[20, 21, 'B'\] share the word \"Old\""),
         ([[9, 10, "PER"]], r"line 1: the entity \[9, 10, 'PER'\] has no word"),
         ([[30, 99, "PER"]], r"line 1: the entity \[30, 99, 'PER'\] is not inside of its text of 37 characters"),
         ([[3, 3, "PER"]], "is not inside of its text"),

@@ -126,6 +126,11 @@ def test_written_labels_are_read_back(names: list[str]) -> None:
     assert read_labels(write_labels(names, ";"), ";", "here") == names
 
 
+def test_a_list_is_spelled_as_in_a_csv_and_an_empty_name_is_no_label() -> None:
+    assert read_labels('["a", "", " ", true, 1, 1.5]', ";", "here") == ["a", "true", "1", "1.5"]
+    assert read_labels('[""]', ";", "here") == []
+
+
 def test_a_broken_list_is_an_error_with_its_line(tmp_path: Path) -> None:
     table = write(tmp_path / "t.jsonl", ['["a", "b"]', '["b"', '["a"]'])
     with pytest.raises(BertkitError, match=r't.jsonl, line 2: \["b" is not a list of labels'):

@@ -79,7 +79,7 @@ def test_tasks_have_the_same_answers_if_their_type_and_labels_are_the_same() -> 
 
 def test_without_files_of_its_own_a_task_guesses_the_columns(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,review,label\n1,so fine,glad\n2,so dull,sad\n")
-    task = replace(CLASSES, heldout=0.1).with_files(dev=[tmp_path / "t.csv"])
+    task = replace(CLASSES, heldout=0.1).with_files(dev=str(tmp_path / "t.csv"))
     assert task.heldout == 0
     assert [(each.id, each.first, each.label) for each in task.examples("dev")] == [
         ("1", "so fine", "glad"),

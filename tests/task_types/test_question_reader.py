@@ -33,6 +33,25 @@ def test_questions_about_one_context_are_held_out_together(tmp_path: Path) -> No
     assert any("14 of 140 questions are held out" in note for note in task.reader.notes())
 
 
+def test_only_questions_with_known_answers_are_counted_as_held_out(tmp_path: Path) -> None:
+    answers = [None] * 5 + [str(n) for n in range(5, 20)]
+    rows = [
+        {"question": f"what is {n}", "context": f"{n} is a number.", "answer": answer}
+        for n, answer in enumerate(answers)
+    ]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+    task = guess(tmp_path / "t.jsonl").task
+    counts = [len(task.examples(split)) for split in ("dev", "train")]
+    assert any(f"{counts[0]} of {sum(counts)} questions are held out" in note for note in task.reader.notes())
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
+def test_questions_are_read_from_json_lines_of_any_suffix(tmp_path: Path, suffix: str) -> None:
+    row = {"question": "which?", "context": "the second", "answer": "second"}
+    (tmp_path / f"t{suffix}").write_text(f"{json.dumps(row)}\n" * 20, encoding="utf-8")
+    assert len(list(guess(tmp_path / f"t{suffix}").task.reader.rows("train"))) == 20
+
+
 TASK = QuestionAnsweringTask(name="files:t.json", null=True, rules="v2", max_length=23, stride=5)
 
 

@@ -34,6 +34,14 @@ def test_a_users_file_of_tags_becomes_a_task(tmp_path: Path) -> None:
     assert "held out" in found.task.reader.notes()[0]
 
 
+def test_a_tsv_in_another_encoding_is_guessed_as_the_csv_is(tmp_path: Path) -> None:
+    rows = [("Catégorie", "text"), *((kind, f"a {kind} day") for kind in ("gai", "été") for _ in range(9))]
+    for suffix, mark in ((".csv", ","), (".tsv", "\t")):
+        path = tmp_path / f"t{suffix}"
+        path.write_text("".join(f"{mark.join(row)}\n" for row in rows), encoding="cp1252")
+        assert guess(path, label="Catégorie", encoding="cp1252").task.labels == ("gai", "été")
+
+
 @pytest.mark.parametrize("beginning", ["", "-DOCSTART- O\n\n"])
 def test_words_may_be_quotation_marks(tmp_path: Path, beginning: str) -> None:
     (tmp_path / "t.conll").write_text(beginning + '" O\nAda B-PER\n" O\n\n' * 20, encoding="utf-8")

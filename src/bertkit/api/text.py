@@ -18,7 +18,7 @@ from bertkit.data.remote_output import RemoteOutput
 from bertkit.data.shards import Manifest
 from bertkit.data.sources import ReadOptions, read_texts
 from bertkit.errors import count_of, usage_error
-from bertkit.formats.text_files import TextFiles, kind_of
+from bertkit.formats.text_files import TextFiles, check_text_file
 from bertkit.options.job import AnyPath
 from bertkit.options.text import (
     CorpusCheckOptions,
@@ -66,7 +66,7 @@ def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
             f"--cased, --accents and --unicode-form are for wordpiece; the rules of {options.kind} are fixed."
         )
     for file in found.files:
-        kind_of(file)  # an error now leaves no empty folder
+        check_text_file(file)  # an error now leaves no empty folder
     base = None if options.from_ is None else _load_base(options, options.from_)
     output = resolve_output(Path(options.output))
     restore_folder(output)

@@ -118,7 +118,7 @@ def truncated_lengths(first: int, second: int, max_tokens: int) -> tuple[int, in
 
 
 def stack(rows: Sequence[Feature], *, labels: Mapping[str, Label]) -> Feature:
-    """The choices of one example as one feature (R, T), with each row padded to the longest."""
+    """Several rows of one example, such as its choices, as one feature (R, T), each padded to the longest."""
     lengths = np.array([len(row) for row in rows])
     width = int(lengths.max())
     return Feature(
@@ -131,7 +131,7 @@ def stack(rows: Sequence[Feature], *, labels: Mapping[str, Label]) -> Feature:
 
 
 def collate(features: Sequence[Feature], *, pad_id: int) -> Batch:
-    """A batch (R, T) of features, padded at the end to the longest; every choice of a feature is a row."""
+    """A batch (R, T) of features, padded at the end to the longest; every row of a feature of several is a row."""
     rows = [row for feature in features for row in _rows(feature)]
     lengths = np.array([len(row) for row in rows])
     width = int(lengths.max())

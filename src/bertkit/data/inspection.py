@@ -21,7 +21,7 @@ from bertkit.data.repeated_lines import hash_lines
 from bertkit.data.sources import ReadLog, ReadOptions, TextChunk, by_document, read_chunks
 from bertkit.errors import BertkitError, count_of, usage_error
 from bertkit.formats.compression import ByteStream
-from bertkit.formats.text_files import kind_of
+from bertkit.formats.text_files import check_text_file
 from bertkit.results import Result
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -151,7 +151,7 @@ def inspect_files(
     if not files:
         raise usage_error("name at least one text file to check, such as texts.jsonl.")
     for file in files:
-        kind_of(file)
+        check_text_file(file)
     reading = ReadOptions(field=field, on_bad_bytes="replace")
     texts = EvaluationTexts(against)
     lines, near = _LineCounter(), DuplicateDocuments("near") if near_duplicates else None

@@ -26,8 +26,10 @@ _NO_SCRIPT = ("Common", "Inherited", "Unknown")
 WITH_MARKS = {
     *("Bengali", "Devanagari", "Gujarati", "Gurmukhi", "Kannada", "Khmer", "Lao", "Malayalam", "Myanmar", "Oriya"),
     *("Sinhala", "Tamil", "Telugu", "Thai", "Tibetan"),
+    *("Arabic", "Hebrew", "Hiragana", "Katakana"),
 }
-"""Scripts that write vowels or tones as marks, which Unicode counts as accents: without them words become others."""
+"""Scripts that write vowels, tones or voiced consonants as marks, which Unicode counts as accents: without them words
+become others, such as が, which becomes か."""
 
 
 class ScriptCounter:

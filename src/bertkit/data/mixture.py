@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.data.segments import RowSegments
-from bertkit.data.shards import TOKENIZER, Corpus, Split
+from bertkit.data.shards import TOKENIZER, Corpus, CorpusSplit
 from bertkit.errors import usage_error
 from bertkit.rng import permute
 
@@ -49,7 +49,9 @@ class Mixture:
     shares: tuple[float, ...] = (1.0,)
 
     @classmethod
-    def open(cls, folders: Sequence[tuple[Path, float]], split: Split = "train", *, verify: bool = True) -> Mixture:
+    def open(
+        cls, folders: Sequence[tuple[Path, float]], split: CorpusSplit = "train", *, verify: bool = True
+    ) -> Mixture:
         """Open this split of every folder, each with its share; ``verify`` as in ``Corpus.open``.
 
         Raises a usage error if a folder is named twice, or has another tokenizer than the first.

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from bertkit.data.ngrams import NgramHasher
 from bertkit.errors import data_error
-from bertkit.formats.compression import ByteStream
-from bertkit.formats.lines import at_line, open_lines
+from bertkit.formats.json_records import begins_one_value
+from bertkit.formats.lines import Lines, at_line
 from bertkit.formats.tables import Table
 from bertkit.storage.json_text import parse_json
-from bertkit.storage.suffixes import JSON_LINES, suffix_of
+from bertkit.storage.suffixes import JSON, suffix_of
 
 NGRAM = 13
 """Words."""
@@ -95,19 +95,18 @@ def _read(file: Path) -> Iterator[str]:
         for row in table.rows(*table.columns):
             yield from row.cells
         return
-    if suffix == ".json":
-        yield from _strings(_parse(str(file), b"".join(ByteStream(file))))
-        return
-    with open_lines(file) as lines:
-        if suffix in JSON_LINES:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield from _strings(_parse(at_line(file, number), line))
-        else:
-            yield from lines
+    lines = Lines(file)
+    if suffix not in JSON:
+        yield from lines.read()
+    elif suffix == ".json" and begins_one_value(next(filter(str.strip, lines.peek()), "")):
+        yield from _strings(_parse(str(file), "".join(lines.read())))
+    else:
+        for number, line in enumerate(lines.read(), start=1):
+            if line.strip():
+                yield from _strings(_parse(at_line(file, number), line))
 
 
-def _parse(place: str, text: str | bytes) -> object:
+def _parse(place: str, text: str) -> object:
     try:
         return parse_json(text)
     except ValueError as error:

@@ -180,7 +180,7 @@ def _find_end(held: bytearray, boundary: Boundary, size: int) -> int:
     if end:
         return end
     # More than white space must remain of the line: a line of it ends a document.
-    last = len(_without_white_space(held[:size])) or size
+    last = len(_without_white_space(held[: _find_character(held, size)])) or size
     return held.rfind(b" ", size // 2, last) + 1 or _find_character(held, last - 1)
 
 

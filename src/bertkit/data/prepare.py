@@ -9,7 +9,7 @@ workers. Every finished shard is recorded in a journal: after a crash the same c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -23,11 +23,11 @@ from bertkit.data.shard_writer import ShardWriter, forget_journal
 from bertkit.data.shards import TOKENIZER, DroppedRecord, Manifest, read_manifest, write_manifest
 from bertkit.data.sources import ReadOptions
 from bertkit.data.tokenizing import TokenizerFile
-from bertkit.data.unit_worker import UnitWorker
+from bertkit.data.unit_worker import UnitWorker, WorkUnit
 from bertkit.data.work_units import UnitReader
 from bertkit.data.workers import work_all
 from bertkit.errors import data_error, usage_error
-from bertkit.formats.text_files import kind_of
+from bertkit.formats.text_files import check_text_file
 from bertkit.machine.processor import count_cores
 from bertkit.options.job import Engine
 from bertkit.storage.checksums import sha256_of
@@ -81,15 +81,10 @@ def prepare(
         total, before = cleaning.passes * size, (cleaning.passes - 1) * size
         dropped = find_dropped(files, reading, cleaning, lambda done: advance(done, total))
         reader = UnitReader(files, reading, heldout=heldout, dropped=dropped.numbers)
-        tokenizer_file = TokenizerFile(
-            output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id, tokenizer.special_tokens
-        )
-        # After a restart the units of finished shards are read again, because their documents must be numbered and
-        # hashed, but not tokenized again.
-        finished = writer.units
         workers = workers or (_default_workers(reader.total_bytes) if engine == "local" else None)
-        units = (replace(unit, tokenized=at >= finished) for at, unit in enumerate(reader.units()))
-        for unit, result in work_all(units, UnitWorker(tokenizer_file, dropped.lines), workers, engine):
+        units = _units_to_do(reader, writer.units)
+        work = UnitWorker(_file_of(tokenizer, output), dropped.lines)
+        for unit, result in work_all(units, work, workers, engine):
             blocks = reader.accept(unit, result)
             if unit.tokenized:
                 writer.add(blocks)
@@ -105,6 +100,17 @@ def prepare(
         return manifest
 
 
+def _units_to_do(reader: UnitReader, finished: int) -> Iterator[WorkUnit]:
+    """All units. After a restart those of finished shards are read again, because their documents must be numbered and
+    hashed, but not tokenized again."""
+    return (replace(unit, tokenized=at >= finished) for at, unit in enumerate(reader.units()))
+
+
+def _file_of(tokenizer: SubwordTokenizer, output: Path) -> TokenizerFile:
+    file = output / TOKENIZER / "tokenizer.json"
+    return TokenizerFile(file, tokenizer.vocab_size, tokenizer.unk_id, tokenizer.special_tokens)
+
+
 def _check(files: Sequence[Path]) -> None:
     if not files:
         raise usage_error("name at least one text file to prepare, such as texts.jsonl.")
@@ -112,7 +118,7 @@ def _check(files: Sequence[Path]) -> None:
         if times > 1:
             raise usage_error(f"{file} is named {times} times; name it once.")
     for file in files:
-        kind_of(file)
+        check_text_file(file)
 
 
 def _require_cluster(remote: RemoteOutput | None) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertkit import config
 from bertkit.data.blocks import choose_limit
-from bertkit.data.shards import ShardRecord, Split, verify_shard, write_shard
+from bertkit.data.shards import CorpusSplit, ShardRecord, verify_shard, write_shard
 from bertkit.data.tokenizing import TokenizedBlock
 from bertkit.errors import BertkitError
 from bertkit.storage.atomic import explain_writing
@@ -123,7 +123,7 @@ class ShardWriter:
             documents=state.documents + len({*numbers} - {state.last_document}),
             last_document=numbers[-1],
         )
-        documents: dict[Split, list[list[TokenizedBlock]]] = {"train": [], "heldout": []}
+        documents: dict[CorpusSplit, list[list[TokenizedBlock]]] = {"train": [], "heldout": []}
         for (_, split, _), document in groupby(self._waiting, partial(_document_of, limit=state.limit)):
             documents[split].append([block for _, block in document])
         records = [record for split, each in documents.items() for record in self._write(split, each)]
@@ -132,7 +132,7 @@ class ShardWriter:
         write_checked(self.folder / _JOURNAL.format(self._number), config.to_json(entry))
         self._accept(entry)
 
-    def _write(self, split: Split, documents: Sequence[Sequence[TokenizedBlock]]) -> Iterable[ShardRecord]:
+    def _write(self, split: CorpusSplit, documents: Sequence[Sequence[TokenizedBlock]]) -> Iterable[ShardRecord]:
         if not documents:
             return
         name = f"{split}-{self._number:05}.safetensors"
@@ -156,7 +156,7 @@ class ShardWriter:
         self._waiting, self._size = [], 0.0
 
 
-def _document_of(numbered: tuple[int, TokenizedBlock], limit: int) -> tuple[int, Split, int]:
+def _document_of(numbered: tuple[int, TokenizedBlock], limit: int) -> tuple[int, CorpusSplit, int]:
     """The document of the shards that a block belongs to, with its split."""
     number, block = numbered
     return (number, "heldout", block.key) if block.key < limit else (number, "train", 0)

@@ -33,7 +33,7 @@ from bertkit.storage.checksums import read_checked, require_format, sha256_of, w
 from bertkit.storage.locations import require_data
 from bertkit.text.loading import load_tokenizer
 
-Split = Literal["train", "heldout"]
+CorpusSplit = Literal["train", "heldout"]
 
 MANIFEST = "manifest.json"
 JOB = "prepare.json"
@@ -55,7 +55,7 @@ class ShardRecord:
     """A shard in the manifest; ``sha256`` is that of its file."""
 
     file: str
-    split: Split
+    split: CorpusSplit
     sha256: str
     tokens: int
     sentences: int
@@ -223,7 +223,7 @@ class Corpus:
         return sum(len(shard.document_offsets) - 1 for shard in self.shards)
 
     @classmethod
-    def open(cls, folder: Path, split: Split = "train", *, verify: bool = True) -> Corpus:
+    def open(cls, folder: Path, split: CorpusSplit = "train", *, verify: bool = True) -> Corpus:
         """Open a split. Unless ``verify`` is False, the checksum of every shard is compared with the manifest first."""
         manifest = read_manifest(folder)
         records = [record for record in manifest.shards if record.split == split]

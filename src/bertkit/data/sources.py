@@ -1,7 +1,7 @@
 """Text files of any size as documents, in bounded memory.
 
-``formats.text_files.kind_of`` chooses by the name of a file how it is read. A document comes in chunks of at most
-``MAX_CHUNK_CHARACTERS`` characters, so that one line of 100 MB needs no more memory than any other text.
+``formats.text_files.check_text_file`` chooses by the name of a file how it is read. A document comes in chunks of at
+most ``MAX_CHUNK_CHARACTERS`` characters, so that one line of 100 MB needs no more memory than any other text.
 
 Where a document of a ``.txt`` ends: by default at a blank line if the file has the form that BERT's own tools read
 (google-research/bert ``create_pretraining_data.py``: one sentence per line, a blank line between documents), and at the
@@ -27,7 +27,7 @@ from bertkit.formats.markup import read_html, read_markdown
 from bertkit.formats.mediawiki import read_mediawiki
 from bertkit.formats.plain_text import WIKI_EXTRACTOR, drop_gutenberg_frame, read_wiki_extractor
 from bertkit.formats.records import LONGEST_RECORD, find_field, read_jsonl, read_parquet
-from bertkit.formats.text_files import kind_of
+from bertkit.formats.text_files import check_text_file
 from bertkit.formats.wet import read_wet
 from bertkit.storage.suffixes import suffix_of
 from bertkit.text.sentences import LONGEST as LONGEST_SENTENCE
@@ -115,7 +115,7 @@ def read_chunks(path: Path, reading: ReadOptions | None = None, log: ReadLog | N
     reading = reading or ReadOptions()
     log = log or ReadLog(ByteStream(path))
     text = decode(path, log.stream, reading.on_bad_bytes, log.decoding)
-    match kind_of(path):
+    match check_text_file(path):
         case "txt":
             return _read_text(path, text, reading, log)
         case "jsonl":
@@ -147,7 +147,7 @@ def read_texts(paths: Iterable[Path], reading: ReadOptions | None = None, *, sha
 
 def find_line_form(path: Path, reading: ReadOptions) -> LineForm | None:
     """The form of a file of which any lines can be read without those before them; None for other files."""
-    kind = kind_of(path)
+    kind = check_text_file(path)
     if kind not in ("txt", "jsonl"):
         return None
     text = decode(path, ByteStream(path), reading.on_bad_bytes, DecodingLog())

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bertkit.batch import Feature, IntArray, Token
+from bertkit.batch import Feature, IntArray
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.contracts import Example, SubwordTokenizer
+from bertkit.contracts import Example, SubwordTokenizer, Tokenizer
 from bertkit.data.batches import FeatureSource
 from bertkit.errors import count_of, data_error, list_names, usage_error, verb_of
 from bertkit.finetuning.activations import ActivationCache
@@ -87,7 +87,8 @@ def load_data(
     if not train or not dev:
         advice = ""
         if train and task.heldout:
-            advice = f" Nothing can be held out: that takes two different {task.reader.held_out}. Name a --dev FILE."
+            needed = f"two different {task.reader.held_out.noun}"
+            advice = f" Nothing can be held out: that takes {needed}. Name a --dev FILE."
         raise data_error(f"{task.name} has {len(train)} training and {len(dev)} dev examples with a label.{advice}")
     if sentence := _describe_limit(run, train):
         progress.say(sentence)
@@ -95,7 +96,7 @@ def load_data(
     labelled = [feature for each in encoded for feature in each]
     windows = f" in {len(labelled):,} windows" if len(labelled) > len(train) else ""
     progress.say(f"{len(train):,} training{windows} and {len(dev):,} dev examples, {_describe_lengths(labelled)}")
-    if sentence := _describe_unknown(run, labelled, folder.tokenizer.unk_id):
+    if sentence := _describe_unknown(run, labelled, folder.tokenizer):
         progress.say(sentence)
     if keeps_heads(run, folder):
         progress.say(f"{run.model} was fine-tuned for the same kind of answers: it keeps its heads")
@@ -144,17 +145,21 @@ def _describe_lengths(features: Sequence[Feature]) -> str:
     return f"{lengths[len(lengths) // 2]} tokens at the median, {lengths[-1]} at most"
 
 
-def _describe_unknown(run: FinetuneRun, features: Sequence[Feature], unk_id: Token) -> str:
-    """A sentence if much of the text is unknown to the vocabulary, as text in another script is."""
+def _describe_unknown(run: FinetuneRun, features: Sequence[Feature], tokenizer: Tokenizer) -> str:
+    """A sentence if much of the text is unknown to the vocabulary, as text in another script is, and long words are.
+
+    The share is the mean over the texts: a text of one word of 300 letters is a single unknown token.
+    """
     if features[0].input_ids.ndim > features[0].segment_ids.ndim:
         return ""  # a word that is unknown has its characters
-    unknown = sum(int((_real_ids(feature) == unk_id).sum()) for feature in features)
-    share = unknown / sum(feature.num_tokens for feature in features)
+    around = [tokenizer.start_id, *tokenizer.between_ids, tokenizer.end_id]
+    tokens = [ids[~np.isin(ids, around)] for ids in map(_real_ids, features)]
+    share = float(np.mean([(ids == tokenizer.unk_id).mean() for ids in tokens if len(ids)] or [0.0]))
     if share < _MANY_UNKNOWN:
         return ""
     return (
-        f"{share:.0%} of the training tokens are unknown to the vocabulary of {run.model}, which makes one token of "
-        "all of them: choose a model for the language of the texts"
+        f"on average {share:.0%} of the tokens of a text are unknown to the vocabulary of {run.model}, which makes one "
+        "token of all of them: choose a model for the language of the texts, or put spaces into very long words"
     )
 
 

@@ -7,7 +7,6 @@ named in ``dataset_dict.json``. The ``datasets`` library is not needed.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from types import ModuleType
 from typing import IO, Any
 
 from bertkit.errors import BertkitError, data_error
+from bertkit.formats.cells import find_repeated
 from bertkit.formats.compression import check_unpacked
 from bertkit.optional import require
 from bertkit.storage.atomic import read_object
@@ -100,9 +100,8 @@ def dataset_names(folder: Path) -> tuple[str, ...]:
 
 def check_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
     """The names of columns; one that occurs twice is a data error."""
-    (name, count), *_ = Counter(names).most_common(1) or [("", 0)]
-    if count > 1:
-        raise data_error(f'{path} has more than one column "{name}". Rename all but one.')
+    if (repeated := find_repeated(names)) is not None:
+        raise data_error(f'{path} has more than one column "{repeated}". Rename all but one.')
     return tuple(names)
 
 

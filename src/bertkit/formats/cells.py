@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?")
 
@@ -14,6 +15,12 @@ class Structure(str):
     """A cell of JSON or Parquet that is a list or an object, as JSON. It may hold labels or choices and is no text."""
 
     __slots__ = ()
+
+
+def find_repeated(names: Sequence[str]) -> str | None:
+    """The name that most columns have, if several have it."""
+    (name, count), *_ = Counter(names).most_common(1) or [("", 0)]
+    return name if count > 1 else None
 
 
 def spell_cell(value: object) -> str:

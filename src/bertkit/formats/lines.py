@@ -1,4 +1,4 @@
-"""Lines of a UTF-8 text file, plain or compressed, or of a workbook, each checked before it is used."""
+"""Lines of a text file, plain or compressed, or of a workbook, each checked before it is used."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CONTROLS = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROLS = 0.02
 """The share of control characters in text in any 8-bit encoding; of random bytes they are a tenth."""
 
-_WITHOUT_LINES = (".json", ".parquet", ".arrow")
+_WITHOUT_LINES = (".json", ".parquet")
 
 
 def at_line(path: Path, line: int) -> str:

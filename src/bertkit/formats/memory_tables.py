@@ -17,7 +17,7 @@ import numpy as np
 
 from bertkit.errors import BertkitError, list_names, usage_error
 from bertkit.formats.arrow import build_converter
-from bertkit.formats.cells import to_json
+from bertkit.formats.cells import find_repeated, to_json
 from bertkit.storage.atomic import make_folder, write_file
 
 _ROWS_AT_ONCE = 4096
@@ -130,8 +130,7 @@ def _lines(table: object) -> Iterator[str]:
 
 def _lines_of_frame(frame: Any) -> Iterator[str]:
     names = list(map(str, frame.columns))
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
+    if (repeated := find_repeated(names)) is not None:
         raise usage_error(f'the DataFrame has more than one column "{repeated}". Rename all but one.')
     if getattr(frame.columns, "nlevels", 1) > 1:
         raise usage_error("the DataFrame has columns of several levels. Give each column one name.")

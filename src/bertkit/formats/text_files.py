@@ -99,8 +99,8 @@ def find_text_files(paths: Sequence[Path]) -> TextFiles:
     return TextFiles(files=tuple(files), skipped=tuple(skipped), links=tuple(links))
 
 
-def kind_of(path: Path) -> TextKind:
-    """The kind of a file, by its name; one without a suffix is text."""
+def check_text_file(path: Path) -> TextKind:
+    """The kind of a file, by its name; one without a suffix is text. A missing file is an error."""
     suffix = suffix_of(path)
     if suffix in _CONVERTERS:
         stem = path.with_suffix("") if path.suffix.lower() == suffix else path.with_suffix("").with_suffix("")

@@ -8,7 +8,7 @@ from bertkit.errors import BertkitError, data_error
 from bertkit.formats.compression import ByteStream
 from bertkit.formats.decoding import BadBytes, DecodingLog, decode_value
 
-LONGEST_RECORD = 1 << 27
+LONGEST_RECORD_BYTES = 1 << 27
 """Bytes; a record must fit into memory."""
 
 _LONGEST_HEADER = 1 << 16
@@ -59,8 +59,8 @@ def _parse_header(header: bytes, place: str) -> tuple[str, int]:
     length = fields.get("content-length", "")
     if not version.startswith("WARC/") or not (length.isascii() and length.isdigit()):
         raise _not_warc(place)
-    if len(length) > 12 or int(length) > LONGEST_RECORD:
-        raise data_error(f"{place} has {length} bytes; at most {LONGEST_RECORD:,} are read.")
+    if len(length) > 12 or int(length) > LONGEST_RECORD_BYTES:
+        raise data_error(f"{place} has {length} bytes; at most {LONGEST_RECORD_BYTES:,} are read.")
     return fields.get("warc-type", "").lower(), int(length)
 
 

@@ -41,21 +41,21 @@ _INDICES_PER_CHUNK = 1_000_000
 """8 MB of indices: a large dev set is resampled in several chunks."""
 
 
-def bootstrap(statistic: Statistic, size: int, *, resamples: int = RESAMPLES, seed: int = 0) -> Scores:
+def bootstrap(statistic: Statistic, size: int, *, resamples: int = RESAMPLES) -> Scores:
     """The scores (resamples, K) of samples of ``size`` examples drawn with replacement."""
     assert size > 0 and resamples > 0
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     rows = max(1, _INDICES_PER_CHUNK // size)
     counts = [min(rows, resamples - start) for start in range(0, resamples, rows)]
     return np.concatenate([statistic(generator.integers(size, size=(count, size))) for count in counts])
 
 
-def percentile_interval(scores: Scores, level: float = LEVEL) -> tuple[float, float]:
-    """The interval that holds the middle ``level`` of the resampled scores that are defined."""
+def percentile_interval(scores: Scores) -> tuple[float, float]:
+    """The interval that holds the middle 95 % of the resampled scores that are defined."""
     scores = scores[~np.isnan(scores)]
     if not len(scores):
         return UNDEFINED, UNDEFINED
-    low, high = np.quantile(scores, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(scores, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
 

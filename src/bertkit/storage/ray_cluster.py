@@ -100,7 +100,7 @@ def connect() -> ModuleType:
             if address != "auto":
                 _require_answer(address)
             ray.init(address=address, log_to_driver=False, logging_level="error")
-        except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             where = "on this machine" if address == "auto" else f"at {address}"
             raise usage_error(
                 f"--engine ray: there is no Ray cluster {where}. Start one with: ray start --head, or set RAY_ADDRESS "

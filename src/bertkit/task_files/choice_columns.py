@@ -122,7 +122,7 @@ def _read_list(cell: str, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]
     except ValueError as error:
         raise data_error(f'{where}: the choices are "{shorten(cell, 60)}", not a list ({error}).') from error
     if isinstance(texts, dict) and "text" in texts:  # as in ARC
-        texts, keys = texts["text"], texts.get("label", ())
+        texts, keys = texts["text"], texts.get("label") or ()
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise data_error(f'{where}: the choices are {shorten(cell, 60)}, not a list of texts such as ["one", "two"].')
     if keys and not (isinstance(keys, list) and len(keys) == len(texts)):

@@ -30,7 +30,7 @@ class Sentence:
     """``lines`` are those of the words in the file, or of a row without words; ``tags`` are as in the file.
 
     ``tags`` are () where they are not known. ``id`` is empty where the file has none, and ``source`` is the text that
-    the words were split from, if there is one.
+    the words were split from, if there is one. ``widened`` of its entities begin or end inside of a word there.
     """
 
     lines: Sequence[int]
@@ -39,6 +39,7 @@ class Sentence:
     tags: tuple[str, ...]
     id: str = ""
     source: str | None = None
+    widened: int = 0
 
 
 def is_tag(text: str) -> bool:

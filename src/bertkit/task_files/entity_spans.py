@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from textwrap import shorten
 from typing import NamedTuple
 
@@ -13,7 +15,7 @@ from bertkit.formats.tables import Table
 from bertkit.storage.json_text import parse_json
 from bertkit.task_files.columns import find_id, first_named
 from bertkit.task_files.conll_files import Sentence
-from bertkit.text.marks import words_regex
+from bertkit.text.marks import list_marks
 
 TEXT_NAMES = ("text", "sentence", "content", "data")
 _SPANS = ("entities", "spans", "label", "labels", "ner")
@@ -22,8 +24,13 @@ _SPANS = ("entities", "spans", "label", "labels", "ner")
 _TYPES = ("label", "type", "entity")
 """Names of the type of an entity in an object."""
 
-_PUNCTUATION = r"|[^\w\s]"
-"""A mark of punctuation is a word of its own."""
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai and Lao, Myanmar, Khmer
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"  # Chinese radicals, marks and numbers
+    "\u3041-\u309f\u30a0-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Japanese syllables
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese characters
+)
+"""Characters of scripts without spaces between words."""
 
 _SAMPLE_ROWS = 100
 
@@ -37,8 +44,28 @@ class Span(NamedTuple):
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """The words of a text, split at spaces and around punctuation."""
-    return tuple(words_regex(_PUNCTUATION).findall(text))
+    """The words of a text, split at spaces and around punctuation.
+
+    In scripts without spaces, such as Chinese and Thai, every character is a word, with the marks that follow it:
+    entities may begin and end anywhere there.
+    """
+    return tuple(_words().findall(text))
+
+
+@cache
+def _words() -> re.Pattern[str]:
+    letter, marks = rf"[^\W{_UNSPACED}]", f"[{list_marks()}]"
+    return re.compile(rf"[{_UNSPACED}]{marks}*|{letter}+(?:{marks}+{letter}*)*|[^\w\s]")
+
+
+def place_words(text: str, words: Iterable[str]) -> list[tuple[int, int]]:
+    """The characters of each word in the text that has them in this order."""
+    places, end = list[tuple[int, int]](), 0
+    for word in words:
+        start = text.index(word, end)
+        end = start + len(word)
+        places.append((start, end))
+    return places
 
 
 def find_text_column(table: Table) -> str | None:
@@ -71,16 +98,17 @@ def read_texts(table: Table, text: str, spans: str | None) -> Iterator[Sentence]
     for document, row in enumerate(table.rows(*used)):
         cells = dict(zip(used, row.cells, strict=True))
         where, source = at_row(table.path, row.line), cells[text]
-        words, tags = split_words(source), tuple[str, ...]()
+        words, tags, widened = split_words(source), tuple[str, ...](), 0
         if spans is not None and cells[spans]:
             found = _read(cells[spans])
             if found is None:
                 example = 'such as [[0, 5, "PER"]] or [{"start": 0, "end": 5, "label": "PER"}]'
                 raise data_error(f'{where}: "{spans}" is {shorten(cells[spans], 60)}, not a list of spans, {example}.')
             tags = tag_words(source, words, found, where)
+            widened = _count_widened(source, words, found)
         if words or spans is None:
             id = cells[id_column] if id_column else ""
-            yield Sentence([row.line] * max(len(words), 1), document, words, tags, id=id, source=source)
+            yield Sentence([row.line] * max(len(words), 1), document, words, tags, id, source, widened)
 
 
 def tag_words(text: str, words: Sequence[str], spans: Sequence[Span], where: str) -> tuple[str, ...]:
@@ -90,14 +118,17 @@ def tag_words(text: str, words: Sequence[str], spans: Sequence[Span], where: str
             raise data_error(f"{where}: the entity {list(span)} is not inside of its text of {len(text):,} characters.")
         if any(map(str.isspace, span.type)):  # which ends a tag in a file of columns
             raise data_error(f'{where}: the type "{span.type}" has a space; write {"_".join(span.type.split())}.')
-    tags, end, before = list[str](), 0, None
+    tags, before = list[str](), None
     without: dict[Span | None, None] = dict.fromkeys(spans)
-    for word in words:
-        start = text.index(word, end)
-        end = start + len(word)
+    for start, end in place_words(text, words):
         over = [span for span in spans if span.start < end and start < span.end]
         if len(over) > 1:
-            raise data_error(f"{where}: {list(over[0])} and {list(over[1])} overlap. A word has one entity at most.")
+            first, second = sorted(over[:2])
+            share = "overlap" if second.start < first.end else f'share the word "{shorten(text[start:end], 60)}"'
+            raise data_error(
+                f"{where}: {list(first)} and {list(second)} {share}. A word has one entity at most: leave one out, or "
+                "make a file and a model for each type."
+            )
         own = over[0] if over else None
         tags.append("O" if own is None else f"{'I' if own == before else 'B'}-{own.type}")
         without.pop(own, None)
@@ -105,6 +136,12 @@ def tag_words(text: str, words: Sequence[str], spans: Sequence[Span], where: str
     if wordless := next(filter(None, without), None):
         raise data_error(f"{where}: the entity {list(wordless)} has no word.")
     return tuple(tags)
+
+
+def _count_widened(text: str, words: Sequence[str], spans: Sequence[Span]) -> int:
+    """The spans that begin or end inside of a word."""
+    places = place_words(text, words)
+    return sum(any(start < edge < end for start, end in places for edge in span[:2]) for span in spans)
 
 
 def _read(cell: str) -> list[Span] | None:

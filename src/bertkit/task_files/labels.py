@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertkit.errors import data_error, usage_error
-from bertkit.formats.cells import parse_number
+from bertkit.formats.cells import parse_number, spell_cell
 from bertkit.formats.lines import at_row
 from bertkit.storage.json_text import parse_list
 from bertkit.task_files.files import Cells
@@ -93,7 +93,7 @@ def read_labels(cell: str, separator: str, where: str) -> list[str]:
             raise data_error(f"{where}: {cell[:99]} is not a list of labels ({error}). {_WRITE_LISTS}") from error
         if not isinstance(names, list) or not all(isinstance(name, str | int | float) for name in names):
             raise data_error(f"{where}: {cell[:99]} is not a list of labels. {_WRITE_LISTS}")
-        return [str(name).strip() for name in names]
+        return [name for each in names if (name := spell_cell(each).strip())]
     return [name for part in cell.split(separator) if (name := part.strip())]
 
 
@@ -155,7 +155,7 @@ def _regroup(labels: Labels, parts: Mapping[str, Collection[str]]) -> Labels:
 
 
 def fold_label(label: str, known: Sequence[str]) -> str:
-    """The known label that differs from ``label`` in case or spacing only; ``label`` itself if there is none."""
+    """The known label that is another spelling of ``label``, as 1 is of 1.0; ``label`` itself if there is none."""
     return label if label in known else next((each for each in known if _plain(each) == _plain(label)), label)
 
 

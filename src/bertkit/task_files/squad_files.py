@@ -16,7 +16,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Literal, NamedTuple
 
-from bertkit.errors import BertkitError, count_of, data_error, did_you_mean, list_names, verb_of
+from bertkit.errors import count_of, data_error, did_you_mean, list_names, verb_of
 from bertkit.formats.compression import ByteStream
 from bertkit.formats.lines import at_line, at_row
 from bertkit.formats.tables import Table, require_text
@@ -165,8 +165,11 @@ def is_squad(path: Path) -> bool:
 
 
 def is_json_object(path: Path) -> bool:
-    """Whether a file is one JSON object, plain or compressed, and not a list of records."""
-    return suffix_of(path) == ".json" and not _first_block(path).removeprefix(BOM_UTF8).lstrip().startswith(b"[")
+    """Whether a file is one JSON object, plain or compressed, and not a list of questions, or a question per line."""
+    if suffix_of(path) != ".json":
+        return False
+    begin = _first_block(path).removeprefix(BOM_UTF8).lstrip()
+    return not begin.startswith(b"[") and (b'"paragraphs"' in begin or b'"context"' not in begin)
 
 
 def _first_block(path: Path) -> bytes:
@@ -232,16 +235,14 @@ def _read_squad(path: Path) -> Iterator[SpanExample]:
 
 def read_json_file(path: Path) -> object:
     """The content of a JSON file, plain or compressed; a fault is a data error with its line."""
+    blocks = b"".join(ByteStream(path))
     try:
-        text = b"".join(ByteStream(path)).decode("utf-8-sig")
-        content: object = parse_json(text, allow_nan=False)
+        content: object = parse_json(blocks.decode("utf-8-sig"), allow_nan=False)
         return content
     except UnicodeDecodeError as error:
         raise data_error(f"{path} is not UTF-8 (byte {error.start + 1:,}). Save the file as UTF-8.") from error
     except json.JSONDecodeError as error:
         raise data_error(f"{at_line(path, error.lineno)}, column {error.colno}: not JSON ({error.msg}).") from error
-    except BertkitError:
-        raise
     except ValueError as error:
         raise data_error(f"{path} is not JSON that can be read: {error}.") from error
 

@@ -82,7 +82,7 @@ def _read_texts(table: Table, *, tagged: bool) -> Iterator[Sentence]:
 
 def holds_tags(table: Table, encoding: str | None = None) -> bool:
     """Whether a file has words with tags, or texts with spans, by the end of its name, its columns or first lines."""
-    if not _is_table(table.path):
+    if not _is_table(table.path, encoding):
         return has_tag_columns(table.path, encoding)
     words = find_word_columns(table)
     if words is not None and words.tag is not None:
@@ -92,9 +92,11 @@ def holds_tags(table: Table, encoding: str | None = None) -> bool:
     return len(_find_columns(table)) > 1 or find_span_column(table) is not None
 
 
-def _is_table(path: Path) -> bool:
+def _is_table(path: Path, encoding: str | None = None) -> bool:
     """Whether a file is a table by its name, or a ``.tsv`` whose first line names the columns of a table of words."""
-    return suffix_of(path) in _TABLE_SUFFIXES or is_dataset(path) or (suffix_of(path) == ".tsv" and names_words(path))
+    if suffix_of(path) == ".tsv":
+        return names_words(path, encoding)
+    return suffix_of(path) in _TABLE_SUFFIXES or is_dataset(path)
 
 
 def _find_columns(table: Table) -> list[str]:

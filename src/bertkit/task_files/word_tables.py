@@ -64,9 +64,9 @@ def find_word_columns(table: Table) -> WordColumns | None:
     return None if names.intersection(TEXT_NAMES) else columns._replace(tag=None)
 
 
-def names_words(path: Path) -> bool:
+def names_words(path: Path, encoding: str | None) -> bool:
     """Whether the first line of a tab-separated file names the columns of a sentence and a word."""
-    with open_lines(path) as lines:
+    with open_lines(path, encoding) as lines:
         return _find_names([name.strip() for name in next(iter(lines), "").split("\t")]) is not None
 
 

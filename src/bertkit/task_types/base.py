@@ -90,13 +90,14 @@ class FileTask(Task[E, P]):
         """The same task with its files in ``folder``."""
         return replace(self, files=replace(self.files, folder=Path(folder)))
 
-    def with_files(self, **files: Sequence[str | Path]) -> Self:
-        """The same task with other files for some splits: ``with_files(dev=["mine.tsv"])``.
+    def with_files(self, **files: str | Path | Sequence[str | Path]) -> Self:
+        """The same task with other files for some splits: ``with_files(dev="mine.tsv")``, or several in a list.
 
         For a task without files of its own, the columns are guessed from the first file.
         """
         bound = self.files
-        for split, paths in files.items():
+        for split, given in files.items():
+            paths = [given] if isinstance(given, str | Path) else given
             if not bound.splits:
                 columns = self.reader.columns_of(Path(paths[0]))
                 bound = replace(bound, splits={"train": Split(files=(), columns=columns, may_lack_labels=True)})

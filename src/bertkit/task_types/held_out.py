@@ -12,7 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from textwrap import shorten
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -129,8 +129,10 @@ def _smallest_of_other_classes(
     return sorted((min(keys, key=size) for keys in others), key=size)
 
 
-def describe_held_rows(kept: Sequence[Labelled], held: Sequence[Labelled], *, share: str = "") -> str:
+def describe_held_rows(kept: Sequence[Labelled], held: Sequence[Labelled]) -> str:
     """How many rows of the training file are held out, and how they were chosen."""
+    has_classes = any(isinstance(example.label, str | tuple) for example in (*kept, *held))
+    share = ", class by class" if has_classes else ""
     together = "equal texts"
     if any(example.second is not None for example in held):
         apart = {_first_key(example) for example in kept}.isdisjoint(map(_first_key, held))
@@ -225,3 +227,25 @@ def describe_missing_classes(train: Sequence[Example], dev: Sequence[Example]) -
         return []
     measured = f"how well {verb_of(len(missing), 'it is', 'they are')} recognised is not measured"
     return [f"dev has no example of {list_names(missing)}: {measured}"]
+
+
+class HoldOut(NamedTuple):
+    """What serves as dev where there is no dev file.
+
+    ``noun`` names what is held out, of which there must be two. ``split`` takes all examples and a share, and gives
+    those that are kept and those that are held out; ``describe`` says how many these are and how they were chosen.
+    ``compare`` says what should be known about train and dev together, whether dev is held out or not.
+    """
+
+    noun: str
+    split: Callable[[Sequence[Any], float], tuple[list[Any], list[Any]]]
+    describe: Callable[[Sequence[Any], Sequence[Any]], str]
+    compare: Callable[[Sequence[Any], Sequence[Any]], list[str]]
+
+
+def _compare_rows(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list[str]:
+    return [*describe_overlap(train, dev), *describe_missing_classes(train, dev)]
+
+
+ROWS = HoldOut("texts of one class", hold_out_rows, describe_held_rows, _compare_rows)
+"""A share of the rows of every class, chosen by the hash of their texts."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bertkit.errors import data_error
@@ -20,11 +21,24 @@ from bertkit.task_files.squad_files import (
     make_ids_unique,
     read_questions,
 )
-from bertkit.task_types.held_out import describe_held_out, describe_overlap, hash_texts, hold_out
+from bertkit.task_types.held_out import HoldOut, describe_held_out, describe_overlap, hash_texts, hold_out
 from bertkit.task_types.reader import Reader
 
 _FAULTS_OF_INPUT: tuple[Fault, ...] = ("repeated", "blank", "empty")
 """Those of questions that are to be answered."""
+
+
+def _context_key(example: SpanExample) -> str:
+    return hash_texts(example.context, "")
+
+
+def _describe_held(kept: Sequence[SpanExample], held: Sequence[SpanExample]) -> str:
+    chosen = ", chosen by the hash of the context"
+    return describe_held_out("questions", len(held), len(kept) + len(held), chosen, "questions about one")
+
+
+CONTEXTS = HoldOut("contexts", partial(hold_out, key=_context_key, by_class=False), _describe_held, describe_overlap)
+"""A share of the contexts, with all their questions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +46,7 @@ class QuestionReader(Reader[SpanExample]):
     """Reads questions; without ``null`` those that are marked as impossible are left out."""
 
     makes_ids_unique = True
-    held_out = "contexts"
+    held_out = CONTEXTS
 
     null: bool
 
@@ -78,27 +92,12 @@ class QuestionReader(Reader[SpanExample]):
         """The questions with an answer in their context, and with ``null`` the impossible ones."""
         return [example for example in examples if self._is_trainable(example)]
 
-    def split_train(self) -> tuple[list[SpanExample], list[SpanExample]]:
-        """(train, dev): whole contexts are held out, chosen by their hash."""
-        train, dev = self._hold_out(self.labelled("train"))
-        return self.trainable(train), dev
-
-    def notes(self, limit: int | None = None, dev_limit: int | None = None) -> list[str]:
-        """Faults of single questions, what is held out, and texts that train and dev share."""
-        notes: list[str] = []
-        found: dict[str, list[SpanExample]] = {}
-        for split in ("train", "dev"):
-            if split in self.files.splits:
-                faults = Faults()
-                found[split] = list(self._rows(split, faults))
-                notes += describe_faults(split, faults)
-        train, dev = found.get("train", []), found.get("dev", [])
-        if self.heldout:
-            total = len(train)
-            train, dev = self._hold_out([example for example in train if example.label is not None])
-            chosen = ", chosen by the hash of the context"
-            notes.append(describe_held_out("questions", len(dev), total, chosen, "questions about one"))
-        return notes + describe_overlap(self.trainable(train)[:limit], dev[:dev_limit])
+    def labelled_with_notes(self, split: str, notes: list[str]) -> list[SpanExample]:
+        """The questions with known answers; the faults of single questions are added to ``notes``."""
+        faults = Faults()
+        labelled = [example for example in self._rows(split, faults) if example.label is not None]
+        notes += describe_faults(split, faults)
+        return labelled
 
     def _rows(self, split: str, faults: Faults) -> Iterator[SpanExample]:
         paths = self.files.paths(self.name, split)
@@ -115,6 +114,3 @@ class QuestionReader(Reader[SpanExample]):
         if example.answers == ():
             return self.null and example.impossible
         return example.target is not None and not example.contradicts_itself
-
-    def _hold_out(self, examples: Sequence[SpanExample]) -> tuple[list[SpanExample], list[SpanExample]]:
-        return hold_out(examples, self.heldout, key=lambda example: hash_texts(example.context, ""), by_class=False)

@@ -11,28 +11,19 @@ from typing import ClassVar, Generic
 from bertkit.contracts import E
 from bertkit.formats.tables import Table
 from bertkit.task_files.files import Columns, TaskFiles
-from bertkit.task_types.held_out import (
-    IdCount,
-    L,
-    describe_held_rows,
-    describe_missing_classes,
-    describe_overlap,
-    describe_repeated_ids,
-    describe_unlabelled,
-    hold_out_rows,
-)
+from bertkit.task_types.held_out import ROWS, HoldOut, IdCount, L, describe_repeated_ids, describe_unlabelled
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reader(ABC, Generic[E]):
     """Reads the ``files`` of the task ``name``; ``heldout`` is the share of train that serves as dev.
 
-    Where ``makes_ids_unique``, a repeated id in new input is changed by ``read``. ``held_out`` names what is held out,
-    of which there must be two.
+    Where ``makes_ids_unique``, a repeated id in new input is changed by ``read``. ``held_out`` says what serves as dev
+    where there is no dev file.
     """
 
     makes_ids_unique: ClassVar[bool] = False
-    held_out: ClassVar[str] = "texts of one class"
+    held_out: ClassVar[HoldOut]
 
     name: str
     files: TaskFiles
@@ -58,17 +49,25 @@ class Reader(ABC, Generic[E]):
     def columns_of(self, path: Path) -> Columns:
         """Where a file has the texts and the answer."""
 
-    @abstractmethod
     def split_train(self) -> tuple[list[E], list[E]]:
         """(train, dev): the labelled examples of train without those that are held out, and those."""
+        kept, held = self.held_out.split(self.labelled("train"), self.heldout)
+        return self.trainable(kept), held
 
-    @abstractmethod
     def notes(self, limit: int | None = None, dev_limit: int | None = None) -> list[str]:
         """What a user should know about train and dev before trusting a score, one sentence each.
 
-        Texts that occur more than once are counted among the first ``limit`` examples of train and ``dev_limit`` of
-        dev, which are those that are used.
+        The splits are compared by the first ``limit`` examples of train and ``dev_limit`` of dev, which are those that
+        are used.
         """
+        notes: list[str] = []
+        splits = [split for split in ("train", "dev") if split in self.files.splits]
+        found = {split: self.labelled_with_notes(split, notes) for split in splits}
+        train, dev = found.get("train", []), found.get("dev", [])
+        if self.heldout:
+            train, dev = self.held_out.split(train, self.heldout)
+            notes.append(self.held_out.describe(train, dev))
+        return notes + self.held_out.compare(self.trainable(train)[:limit], dev[:dev_limit])
 
     def examples(self, split: str) -> list[E]:
         """The examples of a split in the order of the files; in train and dev, only those with a gold answer."""
@@ -107,7 +106,7 @@ class Reader(ABC, Generic[E]):
         """What else is unusual about the labelled examples of a split."""
         return []
 
-    def _labelled_with_notes(self, split: str, notes: list[str]) -> list[E]:
+    def labelled_with_notes(self, split: str, notes: list[str]) -> list[E]:
         """The labelled examples of a split; what is unusual about the split is added to ``notes``."""
         rows = list(self.rows(split))
         labelled = [example for example in rows if example.label is not None]
@@ -122,17 +121,4 @@ class Reader(ABC, Generic[E]):
 class RowReader(Reader[L], Generic[L]):
     """Reads tables with an example in each row."""
 
-    def split_train(self) -> tuple[list[L], list[L]]:
-        """(train, dev): the share of every class that is held out is chosen by the hash of the texts."""
-        return hold_out_rows(self.labelled("train"), self.heldout)
-
-    def notes(self, limit: int | None = None, dev_limit: int | None = None) -> list[str]:
-        """Rows that are left out, repeated ids, texts that train and dev share, and what is held out."""
-        notes: list[str] = []
-        train = self._labelled_with_notes("train", notes)
-        dev = self._labelled_with_notes("dev", notes) if "dev" in self.files.splits else []
-        if self.heldout:
-            has_classes = any(isinstance(example.label, str | tuple) for example in train)
-            train, dev = hold_out_rows(train, self.heldout)
-            notes.append(describe_held_rows(train, dev, share=", class by class" if has_classes else ""))
-        return [*notes, *describe_overlap(train[:limit], dev[:dev_limit]), *describe_missing_classes(train, dev)]
+    held_out = ROWS

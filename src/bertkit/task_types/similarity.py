@@ -48,7 +48,7 @@ class PairReader(TextReader):
     training: Training
 
     def examples(self, split: str) -> list[TextExample]:
-        """The examples of a split; a dev set of pairs that all belong together gets as many negatives."""
+        """The examples of a split; pairs that all belong together get as many negatives, but those to train on."""
         found = super().examples(split)
         return found if self.heldout and split in ("train", "dev") else self._prepare(found, split)
 
@@ -58,7 +58,7 @@ class PairReader(TextReader):
         return self._prepare(train, "train"), self._prepare(dev, "dev")
 
     def _prepare(self, examples: list[TextExample], split: str) -> list[TextExample]:
-        """A dev set of pairs that all belong together gets as many negatives.
+        """Pairs that all belong together, with as many negatives, unless they are trained on.
 
         A usage error if pairs to train on have scores, as those of a low score would count as pairs that belong
         together.
@@ -105,7 +105,7 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
             training=self.training,
         )
 
-    def with_files(self, **files: Sequence[str | Path]) -> Self:
+    def with_files(self, **files: str | Path | Sequence[str | Path]) -> Self:
         """The same task with other files for some splits; a column of scores in them is read, and ranked."""
         task = super().with_files(**files)
         for split in files:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from typing import ClassVar
 
-from bertkit.errors import count_of, data_error, did_you_mean, verb_of
+from bertkit.errors import count_of, data_error, did_you_mean, list_names, verb_of
 from bertkit.formats.lines import at_row, open_lines
 from bertkit.formats.tables import Table
 from bertkit.metrics.entities import SCHEMES, convert
 from bertkit.storage.suffixes import suffix_of
 from bertkit.task_files.columns import find_id
 from bertkit.task_files.conll_files import COLUMNS, Sentence, has_tag_columns
-from bertkit.task_files.entity_spans import split_words
+from bertkit.task_files.entity_spans import place_words, split_words
 from bertkit.task_files.files import Columns
 from bertkit.task_files.tag_files import open_sentence_rows, read_sentences
-from bertkit.task_types.held_out import describe_held_out, describe_overlap, hold_out
+from bertkit.task_types.held_out import HoldOut, describe_held_out, describe_overlap, hold_out
 from bertkit.task_types.reader import Reader
 
 
@@ -52,19 +52,23 @@ class TagExample:
     @cached_property
     def places(self) -> list[tuple[int, int]]:
         """The characters of each word in the text."""
-        text, found, end = self.first, [], 0
-        for word in self.words:
-            start = text.index(word, end)
-            end = start + len(word)
-            found.append((start, end))
-        return found
+        return place_words(self.first, self.words)
+
+
+def _describe_held(kept: Sequence[TagExample], held: Sequence[TagExample]) -> str:
+    chosen = ", chosen by the hash of the text"
+    return describe_held_out("sentences", len(held), len(kept) + len(held), chosen, "equal sentences")
+
+
+SENTENCES = HoldOut("sentences", partial(hold_out, by_class=False), _describe_held, describe_overlap)
+"""A share of the sentences, whatever their tags."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TagReader(Reader[TagExample]):
     """Reads tags that are among ``labels``."""
 
-    held_out = "sentences"
+    held_out = SENTENCES
 
     labels: tuple[str, ...]
 
@@ -96,35 +100,17 @@ class TagReader(Reader[TagExample]):
         """The first and the last column."""
         return COLUMNS
 
-    def split_train(self) -> tuple[list[TagExample], list[TagExample]]:
-        """(train, dev): the sentences that are held out are chosen by the hash of their text."""
-        return self._hold_out(self.labelled("train"))
-
-    def notes(self, limit: int | None = None, dev_limit: int | None = None) -> list[str]:
-        """Sentences without tags, ill-formed tags, words that give no token, what is held out, and texts that train and
-        dev share."""
-        notes: list[str] = []
-        splits = [split for split in ("train", "dev") if split in self.files.splits]
-        found = {split: self._labelled_with_notes(split, notes) for split in splits}
-        train, dev = found.get("train", []), found.get("dev", [])
-        if self.heldout:
-            total = len(train)
-            train, dev = self._hold_out(train)
-            chosen = ", chosen by the hash of the text"
-            notes.append(describe_held_out("sentences", len(dev), total, chosen, "equal sentences"))
-        return notes + describe_overlap(train[:limit], dev[:dev_limit])
-
-    def _hold_out(self, examples: Sequence[TagExample]) -> tuple[list[TagExample], list[TagExample]]:
-        return hold_out(examples, self.heldout, by_class=False)
-
     def describe_rows(self, split: str, labelled: Sequence[TagExample]) -> list[str]:
-        """Ill-formed tags, and words that give no token."""
+        """Ill-formed tags, entities that end inside of words, and words that give no token."""
         paths = self.files.paths(self.name, split)
         sentences = [sentence for path in paths for sentence in read_sentences(path)]
         notes = []
         if ill_formed := count_ill_formed(sentences):
             are = verb_of(ill_formed, "is", "are")
             notes.append(f"{count_of(ill_formed, 'tag')} of {split} {are} ill-formed, and read as conlleval reads them")
+        if widened := sum(sentence.widened for sentence in sentences):
+            begin = f"{count_of(widened, 'span')} of {split} {verb_of(widened, 'begins', 'begin')}"
+            notes.append(f"{begin} or {verb_of(widened, 'ends', 'end')} inside of a word, and the whole word is taken")
         if unread := sum(not _is_readable(word) for sentence in sentences for word in sentence.words):
             have = verb_of(unread, "has", "have")
             notes.append(
@@ -147,7 +133,7 @@ class TagReader(Reader[TagExample]):
         tags = tuple(convert(sentence.tags, "iob2"))
         for number, tag in enumerate(tags):
             if tag not in self.labels:
-                known = ", ".join(self.labels)
+                known = list_names(self.labels)
                 where, hint = at_row(path, sentence.lines[number]), did_you_mean(tag, self.labels)
                 raise data_error(f'{where}: unknown tag "{tag}". {self.name} knows: {known}.{hint}')
         return tags

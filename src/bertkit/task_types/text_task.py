@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bertkit.batch import Feature, Label
 from bertkit.contracts import OutputArrays, Tokenizer
 from bertkit.data.features import assemble, assemble_windows, stack
-from bertkit.errors import data_error, did_you_mean, usage_error
+from bertkit.errors import data_error, did_you_mean, list_names, usage_error
 from bertkit.nn.text_pooling import Pooling
 from bertkit.ranges import NonNegativeInt
 from bertkit.results import Result
@@ -27,8 +27,6 @@ from bertkit.task_types.base import (
 from bertkit.task_types.baselines import most_frequent
 from bertkit.task_types.probabilities import Activation
 from bertkit.task_types.text_reader import TextExample, TextLabel, TextReader
-
-_LABELS_IN_AN_ERROR = 12
 
 
 class HeadSettings(TypedDict):
@@ -209,7 +207,7 @@ def parse_class(cell: str, labels: Sequence[str], spellings: Sequence[str], *, t
     if cell in labels:
         return cell
     known = spellings or labels
-    shown = ", ".join(known[:_LABELS_IN_AN_ERROR]) + (", ..." if len(known) > _LABELS_IN_AN_ERROR else "")
+    shown = list_names(known)
     raise data_error(f'{where}: unknown label "{cell}". {task} knows: {shown}.{did_you_mean(cell, known)}')
 
 

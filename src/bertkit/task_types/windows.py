@@ -91,9 +91,7 @@ def find_candidates(
     for window, (feature, output, own) in enumerate(zip(features, outputs, owned, strict=True)):
         size = len(feature)
         starts, ends = (_highest(output[name][:size], n_best) for name in ("start", "end"))
-        context = np.flatnonzero(feature.segment_ids)
-        last = len(feature) - 2
-        first = size if len(context) == 0 else int(context[0])
+        first, last = int(np.flatnonzero(feature.segment_ids)[0]), len(feature) - 2  # of the context
         lengths = ends[None, :] - starts[:, None] + 1
         allowed = (lengths > 0) & (lengths <= longest) & own[starts][:, None]
         allowed &= (ends >= first)[None, :] & (ends <= last)[None, :]

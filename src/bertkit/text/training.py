@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
+from bertkit.errors import data_error
 from bertkit.text.bpe_files import Merge
 from bertkit.text.normalization import CONTINUATION_PREFIX, END_OF_WORD, LONGEST_WORD
 from bertkit.text.tokenizer_files import ModelDescription
@@ -127,35 +128,49 @@ def _in_order(model: ModelDescription) -> list[str]:
 def count_words(texts: Iterable[str], rules: Tokenizer, longest: int) -> Counter[str]:
     """How often each word occurs; words of more than ``longest`` characters, which no subword covers, are left out.
 
+    A data error if there are words and all are longer, as in sequences of DNA without spaces.
+
     Under all rules white space ends a word. So the stretches between white space are counted first, and the rules,
     which are far slower than ``str.split``, are applied to each distinct stretch once.
     """
     words: Counter[str] = Counter()
     stretches: Counter[str] = Counter()
-    size = 0
+    size, left_out = 0, False
     for text in texts:
         stretches.update(text.split())
         size += len(text)
         if size > _CHARACTERS_AT_ONCE:
-            _add_words(stretches, rules, words, longest)
+            left_out |= _add_words(stretches, rules, words, longest)
             stretches.clear()
             size = 0
-    _add_words(stretches, rules, words, longest)
+    left_out |= _add_words(stretches, rules, words, longest)
+    if left_out and not words:
+        raise data_error(
+            f"every word of the text has more than {longest} characters, and would be unknown. Put spaces into them, "
+            "such as between each 6 letters of DNA."
+        )
     return words
 
 
-def _add_words(stretches: Counter[str], rules: Tokenizer, words: Counter[str], longest: int) -> None:
-    """Add the words of ``stretches`` to ``words``, and drop rare ones when there are too many."""
+def _add_words(stretches: Counter[str], rules: Tokenizer, words: Counter[str], longest: int) -> bool:
+    """Add the words of ``stretches`` to ``words``, and drop rare ones when there are too many.
+
+    Whether a word is left out because it is longer than ``longest``.
+    """
+    left_out = False
     normalize = str if rules.normalizer is None else rules.normalizer.normalize_str
     for stretch, count in stretches.items():
         for word, _ in rules.pre_tokenizer.pre_tokenize_str(normalize(stretch)):
             if len(word) <= longest:
                 words[word] += count
+            else:
+                left_out = True
     if len(words) > _MOST_WORDS:
         # Down to half of the limit, so that the next texts do not exceed it at once.
         kept = words.most_common(_MOST_WORDS // 2)
         words.clear()
         words.update(dict(kept))
+    return left_out
 
 
 def _choose_alphabet(
