@@ -103,11 +103,22 @@ def test_the_same_labels_for_everything() -> None:
 def test_one_answer_where_most_are_right_asks_for_weights() -> None:
     (found,) = cautions(["good"] * 190 + ["bad"] * 10, ["good"] * 200)
     assert found.endswith("It is right for 95% of them; --class-weights balanced may help")
+    weighted = replace(CLASSES, class_weights={"bad": 2.0})
+    (found,) = cautions(["good"] * 190 + ["bad"] * 10, ["good"] * 200, task=weighted)
+    assert found.endswith("It is right for 95% of them")
     task = QuestionAnsweringTask(name="q", metric="f1")
     (found,) = cautions([""] * 190 + ["a mill"] * 10, [""] * 200, task=task, metric="f1")
     assert found == (
         "the model predicts no answer for every dev example: it has learned nothing. It is right for 95% of them"
     )
+
+
+def test_a_rare_class_makes_a_score_of_classes_uncertain() -> None:
+    gold = ["good"] * 298 + ["bad"] * 2
+    (found,) = cautions(gold, gold, metric="macro_f1")
+    assert found == 'macro_f1 is uncertain, whatever its interval: dev has 2 examples of "bad"'
+    assert cautions(gold, gold) == []
+    assert cautions(["good"] * 290 + ["bad"] * 10, gold, metric="macro_f1") == []
 
 
 def test_the_number_of_a_choice_is_no_answer_that_a_user_knows() -> None:

@@ -23,6 +23,7 @@ def touch(path: Path) -> Path:
         ("README", "txt"),
         ("A.TXT", "txt"),
         ("wiki_00.bz2", "txt"),
+        ("sys.log.gz", "txt"),
         ("a.jsonl.zst", "jsonl"),
         ("a.NDJSON", "jsonl"),
         ("a.parquet", "parquet"),
@@ -58,7 +59,10 @@ def test_missing_files_and_folders_are_an_error(tmp_path: Path) -> None:
         ("a.csv", r"read_csv\(sys.*' /\S*/a\.csv /\S*/a\.jsonl$"),
         ("v1.2.tsv.gz", r"read_table\(sys.*' /\S*/v1\.2\.tsv\.gz /\S*/v1\.2\.jsonl$"),
         ("a.warc.gz", "Use the WET file"),
-        ("a.png", r"is not a file of text\. bertkit reads \.txt \.jsonl .* each plain or \.gz \.bz2 \.xz \.zst\.$"),
+        (
+            "a.png",
+            r"is not a file of text\. bertkit reads \.txt .* \.zst\. If .* let its name end in \.txt\.$",
+        ),
     ],
 )
 def test_other_files_are_refused_with_what_to_do(tmp_path: Path, name: str, advice: str) -> None:
@@ -107,3 +111,10 @@ def test_links_to_folders_are_listed_and_links_to_nothing_are_errors(tmp_path: P
     assert found.describe_skipped() == [f"skipped links to folders, which may be named too: {links}"]
     (tmp_path / "in" / "c.txt").symlink_to(tmp_path / "nowhere.txt")
     assert find_text_files([tmp_path / "in"]).files[1] == tmp_path / "in" / "c.txt", "and reading it fails"
+
+
+def test_the_vocabulary_of_a_tokenizer_is_no_text(tmp_path: Path) -> None:
+    text = touch(tmp_path / "corpus" / "a.txt")
+    for name in ("tokenizer.json", "vocab.txt"):
+        touch(tmp_path / "corpus" / "tok" / name)
+    assert find_text_files([tmp_path / "corpus"]).files == (text,)

@@ -34,6 +34,19 @@ def test_misspelled_words_share_their_characters() -> None:
     assert predict_classes(train, examples(("wonderfull", "no"), ("terribly", "yes"))) == ["yes", "no"]
 
 
+def test_case_is_kept_where_it_is_inside_of_words() -> None:
+    """As in SMILES: small letters are rings of another kind."""
+    train = examples(*[("CCc1ccccc1O", "aromatic"), ("CCC1CCCCC1O", "not")] * 9)
+    assert predict_classes(train, examples(("c1ccccc1CO", ""), ("C1CCCCC1CO", ""))) == ["aromatic", "not"]
+
+
+def test_classes_have_the_weights_of_the_model() -> None:
+    train = examples(*[("ok run", "normal")] * 60, ("ok stop", "odd"))
+    dev = examples(("ok stop", "odd"))
+    assert predict_classes(train, dev) == ["normal"]
+    assert predict_classes(train, dev, {"odd": 60.0}) == ["odd"]
+
+
 def test_nearly_as_many_classes_as_rows_are_no_reason_for_a_warning() -> None:
     train = examples(*[(f"film {row}", f"class {min(row, 25)}") for row in range(30)])  # warnings are errors in tests
     assert predict_classes(train, examples(("film 7", "class 7"))) == ["class 7"]
@@ -42,9 +55,9 @@ def test_nearly_as_many_classes_as_rows_are_no_reason_for_a_warning() -> None:
 def test_many_classes_are_learned_from_frequent_features(monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = []
 
-    def fit(features: Any, answers: Sequence[str]) -> Any:
+    def fit(features: Any, answers: Sequence[str], weights: None) -> Any:
         fitted.append(features.shape[1])
-        return _fit_logistic_regression(features, answers)
+        return _fit_logistic_regression(features, answers, weights)
 
     monkeypatch.setattr("bertkit.task_types.baselines._fit_logistic_regression", fit)
     train = examples(*[(f"the {word} mill {row}", word) for row in range(20) for word in ("old", "new", "red")])

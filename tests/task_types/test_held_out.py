@@ -123,6 +123,17 @@ def test_only_examples_that_are_used_can_overlap(here: Path) -> None:
     assert not any("also in train" in note for note in reader.notes(37))
 
 
+def test_texts_that_differ_in_case_are_no_contradiction(here: Path) -> None:
+    """In chemistry they are two molecules."""
+    rows = [
+        ("1", "Cc1ccoc1CNC", "aromatic"),
+        ("2", "CC1CCOC1CNC", "not"),
+        *((f"x{n}", sentence(n), "not") for n in range(9)),
+    ]
+    task = guess(write_csv(here / "r.csv", rows), dev=write_csv(here / "d.csv", rows[:2]), allow_rare_labels=True).task
+    assert not any("different labels" in note for note in task.reader.notes())
+
+
 def test_contradictions_are_counted(here: Path) -> None:
     rows = [*reviews(40), ("41", sentence(4), "negative"), ("42", sentence(4), "positive")]
     task = guess(write_csv(here / "r.csv", rows), dev=write_csv(here / "d.csv", reviews(3))).task

@@ -26,6 +26,7 @@ from bertkit.task_types import (
     from_record,
 )
 from bertkit.task_types.baselines import BEST_SINGLE
+from bertkit.task_types.text_task import Prediction
 from bertkit.user_tables.guess import guess
 
 
@@ -121,6 +122,21 @@ def test_the_baseline_is_the_one_with_the_best_score(task: MultiLabelTask) -> No
     rows += [TextExample("x", "a", None, (labels[number % 2],)) for number in range(4)]
     (answer,) = {each.label for each in task.baselines()[BEST_SINGLE](rows, rows[:5])}
     assert answer == labels
+
+
+def test_rare_labels_share_a_threshold() -> None:
+    """A label of one example would otherwise be given to every text that has no higher probability."""
+    names = tuple("abc")
+    gold = [("a",)] * 9 + [("b",), ("c",)] + [()] * 9
+    scores = {"a": 0.6, "b": 0.1, "c": 0.9}
+    examples = [TextExample(str(row), "text", None, labels) for row, labels in enumerate(gold)]
+    predictions = [
+        Prediction((), {name: scores[name] if name in labels else 0.2 for name in names}, 0) for labels in gold
+    ]
+    task, decided = MultiLabelTask(name="m", labels=names).calibrate(examples, predictions)
+    assert task.thresholds["b"] == task.thresholds["c"] == pytest.approx(0.55)
+    assert task.thresholds["a"] == pytest.approx(0.4)
+    assert [each.label for each in decided[8:12]] == [("a",), (), ("c",), ()]
 
 
 def test_lists_as_pandas_writes_them_are_labels(tmp_path: Path) -> None:

@@ -120,6 +120,14 @@ def test_the_ends_of_large_numbers_are_told_apart_and_those_of_32_bits_are_short
         assert f"from {shown or f'{low} to {high}'}," in guess(write_csv(here / "n.csv", rows), kind="number").sentence
 
 
+@pytest.mark.parametrize("form", ["1.185,{:02} €", "$2,722.{:02}", "-3.{:02} EUR", "GBP 7.{:02}"])
+def test_amounts_of_money_are_not_taken_for_labels(here: Path, form: str) -> None:
+    path = here / "n.tsv"
+    rows = (f"{row}\t{sentence(row)}\t{form.format(row)}\n" for row in range(60))
+    path.write_text("id\treview\tlabel\n" + "".join(rows), encoding="utf-8")
+    fails("look like amounts of money. Write the numbers alone, such as 1185.06", BAD_DATA, path)
+
+
 @pytest.mark.parametrize("mark", [" ", "'"])
 def test_numbers_with_separated_thousands_are_not_taken_for_classes(here: Path, mark: str) -> None:
     path = here / "n.csv"

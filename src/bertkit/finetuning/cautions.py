@@ -17,6 +17,9 @@ from bertkit.task_types.class_weights import Weightable
 _FEW_EXAMPLES = 200
 """Below this, a share near one half is uncertain by seven points or more."""
 
+_FEW_OF_A_CLASS = 10
+"""Examples. The recall of a class of 10 is known to 0.3 up or down."""
+
 _ENOUGH_FOR_THRESHOLD = 50
 """Examples of a label from which on its threshold gains little by chance."""
 
@@ -47,6 +50,7 @@ def list_cautions(
     return [
         *_caution_about_answers(gold, predicted, split, trained),
         *(_caution_about_thresholds(trained, gold) if is_training_dev else []),
+        *_caution_about_rare_classes(task, gold, split),
         *_caution_about_zero(score, task, gold, split),
         *(_caution_about_epochs(seeds, trained.metric) if seeds else []),
     ]
@@ -83,7 +87,8 @@ def _caution_about_answers(
             return []
         which = f"{count:,} of {len(predicted):,} {split} examples"
         return [f"the model predicts {_spell(answer)} for {which}: it has learned next to nothing"]
-    advice = "; --class-weights balanced may help" if isinstance(trained, Weightable) else ""
+    may_be_weighted = isinstance(trained, Weightable) and not trained.class_weights
+    advice = "; --class-weights balanced may help" if may_be_weighted else ""
     majority = f". It is right for {share:.0%} of them{advice}" if share >= _MAJORITY else ""
     return [f"the model predicts {_spell(answer)} for every {split} example: it has learned nothing{majority}"]
 
@@ -107,6 +112,18 @@ def _caution_about_thresholds(task: FileTask, gold: Sequence[object]) -> list[st
         return []
     chosen = f"the threshold of each label was chosen on these dev examples, of which {having:.0f} have it on average"
     return [f"{chosen}: other texts will have lower scores"]
+
+
+def _caution_about_rare_classes(task: FileTask, gold: Sequence[object], split: str) -> list[str]:
+    """A class of few examples, where the score depends on each class and not on each example."""
+    if not isinstance(task, TextClassificationTask) or task.metric == "accuracy" or len(gold) < _FEW_EXAMPLES:
+        return []
+    counts = Counter(str(label) for label in gold)
+    rarest = min(counts, key=lambda label: counts[label])
+    if counts[rarest] >= _FEW_OF_A_CLASS:
+        return []
+    few = f'{split} has {count_of(counts[rarest], "example")} of "{rarest}"'
+    return [f"{task.metric} is uncertain, whatever its interval: {few}"]
 
 
 def _caution_about_zero(score: Score, task: FileTask, gold: Sequence[object], split: str) -> list[str]:

@@ -132,7 +132,7 @@ def _decode(path: Path, number: int, line: bytes, encoding: str | None) -> str:
         refuse_other_formats(path, line)
     name = encoding or UTF_8
     if name != UTF_8 and is_utf8_after_all(line, name):
-        other = f"and not {name.upper()}: leave out --encoding, and save all files in one encoding"
+        other = f"and not {name.upper()}: leave out --encoding, or save all lines of all files in one encoding"
         raise data_error(f"{at_line(path, number)} is UTF-8 {other}.")
     try:
         text = line.decode("utf-8-sig" if number == 1 and name == UTF_8 else name)

@@ -19,6 +19,7 @@ TextKind = Literal["txt", "jsonl", "parquet", "mediawiki", "wet", "html", "markd
 _KINDS: dict[str, TextKind] = {
     "": "txt",
     ".txt": "txt",
+    ".log": "txt",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
@@ -48,6 +49,8 @@ _CONVERTERS = {
 
 _WIKI_EXTRACTOR_NAME = re.compile(r"wiki_\d+")
 """The only files without a suffix that are read from a folder, where others are licences and programs."""
+
+_TOKENIZER = "tokenizer.json"
 
 _NOT_UTF_8 = re.compile("[\udc80-\udcff]")
 """How Python spells the bytes of a name that are not UTF-8."""
@@ -112,7 +115,7 @@ def check_text_file(path: Path) -> TextKind:
             f"{path} holds web pages with their HTTP headers. Use the WET file of the crawl, or .html files."
         )
     if suffix not in _KINDS:
-        raise usage_error(f"{path} is not a file of text. {_READABLE}")
+        raise usage_error(f"{path} is not a file of text. {_READABLE} If it is plain text, let its name end in .txt.")
     if _NOT_UTF_8.search(str(path)):
         raise usage_error(f"{path} has a name that is not UTF-8, which no record can hold. Rename it.")
     if path.is_dir():
@@ -128,7 +131,7 @@ _READABLE = f"bertkit reads {' '.join(filter(None, _KINDS))}, each plain or {' '
 
 def _walk(folder: Path, links: list[Path]) -> Iterator[Path]:
     """All files below ``folder``, in sorted order whatever the file system, and links to nothing: reading one is an
-    error. Links to folders are not followed, and added to ``links``."""
+    error. Links to folders are not followed, and added to ``links``. Folders of a tokenizer or a model are left out."""
     if isinstance(folder, RemotePath):
         yield from folder.files_below()
         return
@@ -136,7 +139,8 @@ def _walk(folder: Path, links: list[Path]) -> Iterator[Path]:
         if entry.name.startswith("."):
             continue
         if entry.is_dir(follow_symlinks=False):
-            yield from _walk(Path(entry.path), links)
+            if not Path(entry.path, _TOKENIZER).is_file():  # beside which vocab.txt is no text
+                yield from _walk(Path(entry.path), links)
         elif entry.is_dir():
             links.append(Path(entry.path))
         elif entry.is_file() or entry.is_symlink():

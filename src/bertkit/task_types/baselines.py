@@ -13,7 +13,7 @@ import random
 import re
 import warnings
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from bertkit.contracts import Example
 from bertkit.optional import load
 from bertkit.task_types.example_reports import texts_of
 from bertkit.task_types.text_reader import TextExample
-from bertkit.task_types.thresholds import EVEN, best_f1_threshold
+from bertkit.task_types.thresholds import EVEN, FEWEST_FOR_THRESHOLD, best_f1_threshold
 from bertkit.text.marks import word_pattern
 
 MOST_FREQUENT = "most frequent answer"
@@ -43,11 +43,15 @@ _MOST_WEIGHTS = 10_000_000
 """Classes times features of a logistic regression, whose memory is 37 doubles for each: 3 GB."""
 
 _HELD_FOR_THRESHOLD = 0.2
-_FEWEST_FOR_THRESHOLD = 5
-"""A share of train, and the fewest examples with a label there, to choose its threshold on."""
+"""The share of train to choose thresholds on."""
 
 _LONGEST_TEXT = 5_000
 """Characters of a text that are read."""
+
+_CAPITAL_INSIDE = re.compile(r"[a-z]\S*[A-Z]")
+_MOST_CAPITALS_INSIDE = 0.02
+"""The share of words with a capital after a small letter up to which case is ignored: Wikipedia has 0.0035, programs in
+Python 0.04, chemical formulas (SMILES) 0.5 to 0.8."""
 
 A = TypeVar("A", bound=Hashable)
 E = TypeVar("E", bound=Example)
@@ -58,9 +62,11 @@ def most_frequent(answers: Sequence[A]) -> A:
     return Counter(answers).most_common(1)[0][0]
 
 
-def predict_classes(train: Sequence[TextExample], dev: Sequence[TextExample]) -> list[str]:
+def predict_classes(
+    train: Sequence[TextExample], dev: Sequence[TextExample], weights: Mapping[str, float] | None = None
+) -> list[str]:
     """The class of each dev example by logistic regression, on the features that most texts have if there are many
-    classes."""
+    classes; classes have the ``weights`` of the model's loss."""
     features, dev_features = _bag_of_words(train, dev)
     labels = [str(example.label) for example in train]
     if len(set(labels)) < 2:
@@ -69,7 +75,7 @@ def predict_classes(train: Sequence[TextExample], dev: Sequence[TextExample]) ->
     if features.shape[1] > most:
         kept = np.sort(np.argsort(-features.getnnz(axis=0), kind="stable")[:most])
         features, dev_features = features[:, kept], dev_features[:, kept]
-    model = _fit_logistic_regression(features, labels)
+    model = _fit_logistic_regression(features, labels, weights)
     return [str(label) for label in model.predict(dev_features)]
 
 
@@ -105,7 +111,10 @@ def predict_cosines(train: Sequence[TextExample], dev: Sequence[TextExample]) ->
 
 
 def predict_labels(
-    train: Sequence[TextExample], dev: Sequence[TextExample], labels: Sequence[str]
+    train: Sequence[TextExample],
+    dev: Sequence[TextExample],
+    labels: Sequence[str],
+    weights: Mapping[str, float] | None = None,
 ) -> list[tuple[str, ...]]:
     """The labels that apply to each dev example, by a logistic regression for each label.
 
@@ -119,11 +128,11 @@ def predict_labels(
         if len(set(gold.tolist())) == 1:
             applies[:, column] = gold[0]
             continue
-        threshold = EVEN
-        if gold[is_held].sum() >= _FEWEST_FOR_THRESHOLD and len(set(gold[~is_held].tolist())) == 2:
-            model = _fit_logistic_regression(features[~is_held], gold[~is_held])
+        threshold, weight = EVEN, {True: (weights or {}).get(label, 1.0)}
+        if gold[is_held].sum() >= FEWEST_FOR_THRESHOLD and len(set(gold[~is_held].tolist())) == 2:
+            model = _fit_logistic_regression(features[~is_held], gold[~is_held], weight)
             threshold = best_f1_threshold(gold[is_held], model.predict_proba(features[is_held])[:, 1])
-        found = _fit_logistic_regression(features, gold).predict_proba(dev_features)[:, 1]
+        found = _fit_logistic_regression(features, gold, weight).predict_proba(dev_features)[:, 1]
         applies[:, column] = found >= threshold
     return [tuple(label for label, applied in zip(labels, row, strict=True) if applied) for row in applies]
 
@@ -140,20 +149,32 @@ def sample_training(train: Sequence[E]) -> Sequence[E]:
     return [train[place] for place in sorted(order[: max(count, 1)])]
 
 
-def character_ngrams() -> Any:
+def character_ngrams(*, lowercase: bool = True) -> Any:
     """TF-IDF weights of 2 to 5 characters within words."""
-    return _tf_idf(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True)
+    return _tf_idf(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True, lowercase=lowercase)
 
 
 def _tf_idf(**settings: object) -> Any:
     return load("sklearn.feature_extraction.text").TfidfVectorizer(**settings)
 
 
-def _fit_logistic_regression(features: Any, answers: Sequence[str] | NDArray[np.bool_]) -> Any:
+def _case_matters(texts: Sequence[str]) -> bool:
+    """Whether many words have a capital after a small letter, as in formulas of chemistry and in programs."""
+    words = list(itertools.chain.from_iterable(map(str.split, texts)))
+    return sum(_CAPITAL_INSIDE.search(word) is not None for word in words) > _MOST_CAPITALS_INSIDE * len(words)
+
+
+def _fit_logistic_regression(
+    features: Any, answers: Sequence[str] | NDArray[np.bool_], weights: Mapping[Any, float] | None = None
+) -> Any:
     """The fitted regression, without scikit-learn's warning of very many classes."""
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         tolerance = min(_TOLERANCE, _TOLERANCE_OF_CLASSES / len(set(answers)))
-        return load("sklearn.linear_model").LogisticRegression(max_iter=200, tol=tolerance).fit(features, answers)
+        return (
+            load("sklearn.linear_model")
+            .LogisticRegression(max_iter=200, tol=tolerance, class_weight=dict(weights) if weights else None)
+            .fit(features, answers)
+        )
 
 
 def _bag_of_words(train: Sequence[TextExample], dev: Sequence[TextExample]) -> tuple[Any, Any]:
@@ -164,11 +185,13 @@ def _bag_of_words(train: Sequence[TextExample], dev: Sequence[TextExample]) -> t
     The texts of a pair are no features of their own: with 2,000 examples of STS-B, Spearman is 0.74 without them and
     0.69 with them (the cosine of characters alone has 0.75).
     """
-    words = _tf_idf(ngram_range=(1, 2), sublinear_tf=True, token_pattern=word_pattern())
     first, second = _texts(train)
     texts = [*first, *second]
+    lowercase = not _case_matters(texts)
+    words = _tf_idf(ngram_range=(1, 2), sublinear_tf=True, token_pattern=word_pattern(), lowercase=lowercase)
+    characters = character_ngrams(lowercase=lowercase)
     # Texts of emojis or punctuation have no words, which a vectorizer refuses.
-    vectorizers = [words, character_ngrams()] if any(map(re.compile(r"\w").search, texts)) else [character_ngrams()]
+    vectorizers = [words, characters] if any(map(re.compile(r"\w").search, texts)) else [characters]
     for vectorizer in vectorizers:
         vectorizer.fit(texts)
 

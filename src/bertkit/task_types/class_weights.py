@@ -14,6 +14,10 @@ from bertkit.formats.cells import spell_cell, to_json
 class Weightable(Protocol):
     """A task whose classes can be weighted in the loss."""
 
+    @property
+    def class_weights(self) -> Mapping[str, float]:
+        """The weights by name; none are equal weights."""
+
     def weighted(self, weights: str | Mapping[Any, float], *, limit: int | None = None) -> Self:
         """The same task with weights of its classes: ``balanced``, such as ``positive=2,negative=0.5``, or by name.
 

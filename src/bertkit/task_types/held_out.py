@@ -49,6 +49,11 @@ def text_key(example: Labelled) -> str:
     return hash_texts(example.first, example.second or "")
 
 
+def _exact_key(example: Labelled) -> tuple[str, ...]:
+    """The texts of an example, in which case matters: c1ccccc1 is benzene, and C1CCCCC1 is not."""
+    return tuple(" ".join(text.split()) for text in (example.first, example.second or ""))
+
+
 def hash_texts(*texts: str) -> str:
     """The hash of several texts, in which case and spacing are ignored."""
     plain = "\0".join(" ".join(text.casefold().split()) for text in texts)
@@ -200,11 +205,11 @@ def describe_shared_texts(train: Container[str], examples: Sequence[Labelled], s
 
 def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list[str]:
     """Sentences about texts that dev shares with train, and texts of train with different labels or in several rows."""
-    labels: dict[str, set[object]] = {}
-    keys = list(map(text_key, train))
+    labels: dict[tuple[str, ...], set[object]] = {}
+    keys = list(map(_exact_key, train))
     for key, example in zip(keys, train, strict=True):
         labels.setdefault(key, set()).add(example.label)
-    notes = describe_shared_texts(labels, dev, "dev")
+    notes = describe_shared_texts(set(map(text_key, train)), dev, "dev")
     contradictions = {key for key, each in labels.items() if len(each) > 1}
     if contradictions:
         first = next(example.first for key, example in zip(keys, train, strict=True) if key in contradictions)

@@ -31,7 +31,7 @@ from bertkit.task_types.text_task import (
     parse_class,
     predictions_of,
 )
-from bertkit.task_types.thresholds import EVEN, best_f1_threshold
+from bertkit.task_types.thresholds import EVEN, FEWEST_FOR_THRESHOLD, best_f1_threshold
 
 _SCORES: Mapping[str, Callable[[Sequence[Sequence[str]], Sequence[Sequence[str]]], float]] = {
     "micro_f1": micro_f1,
@@ -114,20 +114,25 @@ class MultiLabelTask(TextTask):
     ) -> tuple[Self, Sequence[Prediction]]:
         """Set the threshold of each label where its F1 on ``examples`` is highest.
 
-        A label that none of them has keeps its threshold.
+        Labels that too few of them have share one, where the F1 of all their answers is highest: the threshold below
+        the single example of a label may be so low that every text gets the label.
         """
+        gold = np.array([[name in _labels(example.label) for name in self.labels] for example in examples])
+        probabilities = np.array([[each.scores[name] for name in self.labels] for each in predictions])
+        rare = gold.sum(axis=0) < FEWEST_FOR_THRESHOLD
         thresholds = dict(self.thresholds)
-        for label in self.labels:
-            gold = np.array([label in _labels(example.label) for example in examples])
-            if gold.any():
-                probabilities = np.array([prediction.scores[label] for prediction in predictions])
-                thresholds[label] = best_f1_threshold(gold, probabilities)
+        for column, label in enumerate(self.labels):
+            if not rare[column]:
+                thresholds[label] = best_f1_threshold(gold[:, column], probabilities[:, column])
+        if gold[:, rare].any():
+            shared = best_f1_threshold(gold[:, rare].ravel(), probabilities[:, rare].ravel())
+            thresholds |= {label: shared for label, is_rare in zip(self.labels, rare, strict=True) if is_rare}
         task = replace(self, thresholds=thresholds)
         return task, [replace(each, label=task._reached(each.scores)) for each in predictions]
 
     def baselines(self) -> Mapping[str, BaselineMethod[TextExample, Prediction]]:
         """The labels that are best for every text, and a logistic regression for each label on a bag of words."""
-        by_label = partial(predict_labels, labels=self.labels)
+        by_label = partial(predict_labels, labels=self.labels, weights=self.class_weights)
         return {BEST_SINGLE: self._predict_best_single, BAG_OF_WORDS: predictions_of(by_label)}
 
     def _predict_best_single(self, train: Sequence[TextExample], dev: Sequence[TextExample]) -> list[Prediction]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 from bertkit.batch import IGNORE, Feature, Label
@@ -99,7 +100,8 @@ class TextClassificationTask(TextTask):
 
     def baselines(self) -> Mapping[str, BaselineMethod[TextExample, Prediction]]:
         """The most frequent class, and logistic regression on a bag of words."""
-        return {MOST_FREQUENT: predict_most_frequent, BAG_OF_WORDS: predictions_of(predict_classes)}
+        by_class = partial(predict_classes, weights=self.class_weights)
+        return {MOST_FREQUENT: predict_most_frequent, BAG_OF_WORDS: predictions_of(by_class)}
 
     def describe(self, example: TextExample, prediction: Prediction) -> AnswerRecord:
         """``id``, ``label``, its ``probability``, and the ``scores`` of all classes."""

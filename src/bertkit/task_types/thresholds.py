@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 EVEN = 0.5
 """The threshold of a label before one is chosen on dev."""
 
+FEWEST_FOR_THRESHOLD = 5
+"""The fewest examples with a label to choose its threshold on."""
 
 _ROUNDING = 1e-5
 """Scores that are nearer to one another than this may change places in other batches, or with another backend, so that

@@ -40,6 +40,8 @@ _WRITE_POINTS = "Write 1,5 as 1.5 and 1,000 as 1000"
 
 _PERCENTAGE = re.compile(r"[+-]?\d+([.,]\d+)?\s*%")
 
+_AMOUNT = re.compile(r"[+-]?(?:[$€£¥₹₩]|[A-Z]{3})\s?\d[\d.,'\s]*|[+-]?\d[\d.,'\s]*(?:[$€£¥₹₩]|[A-Z]{3})")
+
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}([,. '\u2019\u00a0\u202f]\d{3})+(\.\d+)?")
 
 _POINT_BEFORE_THREE = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
@@ -107,6 +109,11 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> LabelKind:
             f'{path}: the values of column "{columns.label}", such as {example}, look '
             f"like numbers with a comma. {_WRITE_POINTS}, or say what they are: --kind classes, or labels for several "
             "per text."
+        )
+    if labels.counts and all(map(_AMOUNT.fullmatch, labels.counts)):
+        raise data_error(
+            f'{path}: the values of column "{columns.label}", such as {next(iter(labels.counts))}, look like '
+            "amounts of money. Write the numbers alone, such as 1185.06, or say that they are classes (--kind classes)."
         )
     if labels.counts and all(map(_PERCENTAGE.fullmatch, labels.counts)):
         raise data_error(
