@@ -153,9 +153,10 @@ def refuse_without_effect(
     """Raise a usage error for a setting that ``needs`` another one, if neither ``record`` nor ``varied`` has it."""
     for setting in settings:
         for owner, rest in _owners(record, setting.path):
-            needed: str = owner.needs().get(rest, "") if hasattr(owner, "needs") else ""
-            switch, _, value = needed.partition("=")
-            if needed and value not in (varied or {}).get(switch, ()):
+            needs: Mapping[str, str] = owner.needs() if hasattr(owner, "needs") else {}
+            needed = needs.get(rest) or needs.get(rest.partition(".")[0], "")  # such as masking for all of its fields
+            switch, _, values = needed.partition("=")
+            if needed and not set(values.split(" or ")).intersection((varied or {}).get(switch, ())):
                 raise usage_error(f"{setting.origin}: {setting.path} has no effect without {needed}.")
 
 

@@ -220,6 +220,7 @@ def test_every_architecture_continues(
         ("averaging.share=0.9", "averaging.kind=tail"),
         ("averaging.decay=0.9", "averaging.kind=ema"),
         ("schedule.decay_share=0.9", "schedule.decay=late"),
+        ("task.samples=37", "the objective bilm"),
     ],
 )
 def test_a_setting_that_others_switch_off_is_refused(

@@ -87,7 +87,7 @@ def test_weights_that_have_taken_the_place_of_those_loaded_are_refused(
     copy.deepcopy(opened).load_encoder()
 
 
-def test_files_beside_the_folder_are_kept(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+def test_a_model_with_a_file_without_a_checksum_loads(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save(tmp_path / "model", encoder, tokenizer)
     (tmp_path / "model" / "README.md").write_text("# A model")
     ModelFolder.open(tmp_path).load_model(CLASSES.objectives)

@@ -93,12 +93,12 @@ def test_a_stateful_encoder_reads_a_text_in_parts(elmo: Elmo) -> None:
     elmo.stateful = True
     batch = make_batch((5, 5, 5))
     whole = elmo(batch).hidden_states
-    elmo.reset_state()
+    elmo.load_state({})
     first = elmo(part_of(batch, slice(0, 2))).hidden_states
     second = elmo(part_of(batch, slice(2, 5))).hidden_states
     parts = torch.cat([first, second], dim=1)
     torch.testing.assert_close(parts[..., :E], whole[..., :E], rtol=0, atol=1e-6)
-    elmo.reset_state()
+    elmo.load_state({})
     halves = part_of(batch, slice(0, 2)), part_of(batch, slice(2, 5))
     swapped = torch.cat([halves[1].input_ids, halves[0].input_ids], dim=1)
     # Backward over the second part after the first is backward over one row in which the second part comes first.
@@ -117,7 +117,7 @@ def test_the_state_between_batches_has_no_gradient_and_can_be_reset(elmo: Elmo) 
     second = elmo(batch).hidden_states
     assert not torch.allclose(second, fresh)
     second.sum().backward()  # not through the batch before, whose graph is freed
-    elmo.reset_state()
+    elmo.load_state({})
     assert torch.equal(elmo(batch).hidden_states, fresh)
     elmo.stateful = False
     assert torch.equal(elmo(batch).hidden_states, fresh)
@@ -128,12 +128,12 @@ def test_the_state_of_a_row_is_kept_when_the_number_of_rows_changes(elmo: Elmo) 
     batch = make_batch()
     fresh = elmo(batch).hidden_states
     expected = elmo(batch).hidden_states
-    elmo.reset_state()
+    elmo.load_state({})
     elmo(part_of(batch, slice(None), rows=2))
     grown = elmo(batch).hidden_states
     torch.testing.assert_close(grown[:2], expected[:2], rtol=0, atol=1e-6)
     torch.testing.assert_close(grown[2], fresh[2], rtol=0, atol=1e-6)
-    elmo.reset_state()
+    elmo.load_state({})
     elmo(batch)
     elmo(part_of(batch, slice(None), rows=1))
     torch.testing.assert_close(elmo(batch).hidden_states[1:], expected[1:], rtol=0, atol=1e-6)

@@ -51,6 +51,13 @@ def test_the_macs_of_one_row_are_those_of_the_formula() -> None:
     assert encoder.count_macs(batch, batch.attention_mask, pooled=True) == layers * per_block + hidden**2
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_macs_of_an_lstm_are_not_counted(padded_batch: Batch, causal: bool) -> None:
+    encoder = bert.Bert(replace(bert.tiny().config, causal=causal, lstm_layers=2))
+    for pooled in (False, True):
+        assert encoder.count_macs(padded_batch, padded_batch.attention_mask, pooled=pooled) is None
+
+
 def test_tables_of_names_fit_the_configurations_and_parameters() -> None:
     for module in (bert, roberta):
         encoder = module.tiny()

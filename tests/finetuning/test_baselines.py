@@ -77,6 +77,15 @@ def test_two_scores_that_differ_by_chance_are_no_difference(score: float) -> Non
     assert "worse" in verdict("accuracy", 0.707, BASELINES)
 
 
+def test_the_margin_is_that_of_the_side_on_which_the_model_is() -> None:
+    """The interval is 2 points up and 5 down, a difference 2.8 and 7.1."""
+    uneven = [replace(WORDS, interval=(0.70, 0.77))]
+    assert "better by 4.0 points" in verdict("accuracy", 0.79, uneven)
+    assert "may differ by 2.8 points" in verdict("accuracy", 0.77, uneven)
+    assert "may differ by 7.1 points" in verdict("accuracy", 0.71, uneven)
+    assert "worse by 8.0 points" in verdict("accuracy", 0.67, uneven)
+
+
 def test_of_two_equally_good_systems_few_are_called_better_or_worse() -> None:
     """Their hits are independent here, so that their difference varies most."""
     rng = np.random.default_rng(0)

@@ -20,6 +20,7 @@ from bertkit.task_types import (
     FileTask,
     MultiLabelTask,
     QuestionAnsweringTask,
+    TaggingTask,
     TextClassificationTask,
 )
 from bertkit.task_types.records import TASK_TYPES
@@ -121,6 +122,17 @@ def test_a_rare_class_makes_a_score_of_classes_uncertain() -> None:
     assert cautions(["good"] * 290 + ["bad"] * 10, gold, metric="macro_f1") == []
 
 
+def test_a_class_of_three_quarters_is_no_majority() -> None:
+    gold = ["good"] * 150 + ["bad"] * 50
+    (found,) = cautions(gold, ["good"] * 200)
+    assert found == 'the model predicts "good" for every dev example: it has learned nothing'
+    (found,) = cautions(gold, ["good"] * 198 + ["bad"] * 2)
+    assert found.endswith("for 198 of 200 dev examples: it has learned next to nothing")
+    most = ["good"] * 160 + ["bad"] * 40
+    (found,) = cautions(most, ["good"] * 200)
+    assert "It is right for 80% of them" in found
+
+
 def test_the_number_of_a_choice_is_no_answer_that_a_user_knows() -> None:
     spelled = [kind for kind in TASK_TYPES.values() if kind.spells_answers]
     assert spelled == [TextClassificationTask, MultiLabelTask, QuestionAnsweringTask]
@@ -142,6 +154,10 @@ def test_a_score_of_zero_says_that_nothing_is_right() -> None:
     assert cautions(GOLD, (), 0.0, metric="f1")[0].startswith("f1 is 0: nothing that the model finds in dev is right")
     nothing = [("O", "O"), ("O",)] * 100
     assert cautions(nothing, (), 0.0, metric="f1")[0].startswith("f1 is 0: no dev example has anything to find")
+    tags = TaggingTask(name="t", labels=("O", "B-x"))
+    assert cautions(nothing, (), 0.0, task=tags, metric="f1")[0].startswith("f1 is 0: no dev example has anything")
+    one = [("O", "O"), ("O", "B-x")] * 100
+    assert cautions(one, (), 0.0, task=tags, metric="f1")[0].startswith("f1 is 0: nothing that the model finds")
     only_first = cautions(["good"] * 200, ["good"] * 200, 0.0, metric="f1")
     assert any(each.startswith("f1 is 0: no dev example has anything to find") for each in only_first)
     assert cautions(GOLD, (), 0.01) == cautions(GOLD, (), UNDEFINED) == []

@@ -22,11 +22,12 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.config import Setting
 from bertkit.contracts import EncoderConfig
 from bertkit.data.prepare import prepare
-from bertkit.encoder_types.architectures import configure_architecture
+from bertkit.encoder_types.architectures import configure_architecture, find_encoder
 from bertkit.encoders.bert import BertConfig
 from bertkit.encoders.gpt import GptConfig
 from bertkit.encoders.roberta import RobertaConfig
 from bertkit.errors import BertkitError
+from bertkit.lookup import list_modules
 from bertkit.pretraining.defaults import default_pretraining_task, profile_settings
 from bertkit.pretraining.planning import PretrainPlan
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json, pretraining_to_json
@@ -163,7 +164,9 @@ def test_settings_reach_the_encoder_that_there_is() -> None:
             config.apply(run, [Setting(wrong, "3", "--set", is_text=True)])
 
 
-@pytest.mark.parametrize("architecture", ["bert", "roberta", "gpt", "elmo"])
+@pytest.mark.parametrize(
+    "architecture", [name for name in list_modules("encoders") if find_encoder(name).pretraining is not None]
+)
 @pytest.mark.parametrize("profile", ["paper", "fast"])
 @pytest.mark.parametrize("size", ["tiny", "2/768/12"])
 def test_every_path_of_a_profile_is_a_setting(architecture: str, profile: Any, size: str) -> None:

@@ -41,6 +41,23 @@ def test_losses_over_the_vocabulary_come_with_a_perplexity(
     assert f"step 5, held out: mlm {found['mlm']:.3f}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("random_share", [0.3, 0.7])
+def test_the_base_rate_of_pairs_is_that_of_the_more_frequent_label(
+    job: PretrainingJob, monkeypatch: pytest.MonkeyPatch, random_share: float
+) -> None:
+    monkeypatch.setattr(heldout, "evaluate_losses", lambda *_, **__: {"nsp_random": random_share})
+    assert measure_losses(job, job.phases[0]) == {"nsp_base_rate": 0.7}
+
+
+@pytest.mark.parametrize(("micro_batch_size", "rows"), [(3, 3), (None, 7)])
+def test_as_many_rows_are_evaluated_at_once_as_are_trained_at_once(
+    run: PretrainRun, monkeypatch: pytest.MonkeyPatch, micro_batch_size: int | None, rows: int
+) -> None:
+    job = build_job(replace(run, micro_batch_size=micro_batch_size))
+    monkeypatch.setattr(heldout, "evaluate_losses", lambda *_, batch_size, **__: {"rows": batch_size})
+    assert measure_losses(job, job.phases[0]) == {"rows": rows}
+
+
 def test_each_objective_of_a_language_model_has_its_own_perplexity(run: PretrainRun, folder: RunFolder) -> None:
     assert isinstance(run.encoder, BertConfig)
     encoder = replace(run.encoder, causal=True)

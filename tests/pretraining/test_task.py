@@ -12,6 +12,7 @@ import torch
 from tests.data.numbered_corpus import DOCUMENTS, corpus
 
 from bertkit.batch import IGNORE, Batch
+from bertkit.config import parse_settings, refuse_without_effect
 from bertkit.data.mixture import Mixture
 from bertkit.data.segments import RowSegments, Sampling
 from bertkit.errors import WRONG_USAGE, BertkitError
@@ -53,6 +54,39 @@ def test_full_sentences_are_masked_anew_in_every_epoch_and_their_separators_neve
     for batch in (first, second):
         assert (batch.input_ids[separators] == tokenizer.sep_id).all()
         assert (batch.labels["mlm"][separators] == IGNORE).all()
+
+
+@pytest.mark.parametrize(
+    ("task", "setting", "needed"),
+    [
+        (PretrainingTask(objectives=("clm",)), "masking.rate=0.3", "the objective mlm"),
+        (PretrainingTask(objectives=("passages",)), "masking.whole_word=true", "the objective mlm"),
+        (PretrainingTask(objectives=("bilm",), targets=99), "masking.rate=0.3", "the objective mlm"),
+        (PretrainingTask(objectives=("clm",)), "samples=37", "the objective bilm"),
+        (PretrainingTask(objectives=("bilm",), targets=99), "copies=3", "an objective with rows in random order"),
+        (
+            PretrainingTask(objectives=("bilm",), targets=99),
+            "sampling.short_sequences=0.3",
+            "an objective with rows in random order",
+        ),
+    ],
+)
+def test_a_setting_that_no_objective_reads_is_refused(task: PretrainingTask, setting: str, needed: str) -> None:
+    with pytest.raises(BertkitError, match=f"^--set: {setting.partition('=')[0]} has no effect without {needed}"):
+        refuse_without_effect(task, parse_settings([setting]))
+
+
+@pytest.mark.parametrize(
+    ("task", "settings"),
+    [
+        (PretrainingTask(), ["masking.rate=0.3", "copies=3", "sampling.random_next=0.3"]),
+        (PretrainingTask(objectives=("passages", "mlm")), ["masking.rate=0.3", "sampling.short_sequences=0.3"]),
+        (PretrainingTask(objectives=("clm",)), ["copies=3", "sampling.running_text=true"]),
+        (PretrainingTask(objectives=("bilm",), targets=99), ["samples=37", "targets=99"]),
+    ],
+)
+def test_a_setting_that_an_objective_reads_is_accepted(task: PretrainingTask, settings: list[str]) -> None:
+    refuse_without_effect(task, parse_settings(settings))
 
 
 def test_full_sentences_with_next_sentences_are_refused() -> None:

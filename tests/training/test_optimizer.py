@@ -9,6 +9,7 @@ import torch
 from tests.training.optimizer_steps import take_steps
 from torch import Tensor, nn
 
+from bertkit.config import apply, parse_settings, refuse_without_effect
 from bertkit.errors import BertkitError
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer, load_named_state, named_state, restart, set_lr
 
@@ -98,3 +99,14 @@ def test_a_restarted_optimizer_equals_a_new_one(kind: Literal["adam", "lamb"], c
 def test_an_eps_of_zero_is_for_adagrad(kind: Literal["adam", "lamb", "muon"]) -> None:
     with pytest.raises(BertkitError, match="eps is 0; it must be above 0"):
         OptimizerConfig(kind=kind, eps=0.0)
+
+
+@pytest.mark.parametrize("setting", ["beta1=0.8", "beta2=0.99", "bias_correction=true"])
+def test_adagrad_has_no_moments(setting: str) -> None:
+    name = setting.partition("=")[0]
+    config = apply(OptimizerConfig(kind="adagrad"), settings := parse_settings([setting]))
+    with pytest.raises(BertkitError, match=rf"{name} has no effect without optimizer\.kind=adam or lamb or muon\."):
+        refuse_without_effect(config, settings)
+    refuse_without_effect(config, settings, varied={"optimizer.kind": ("adagrad", "lamb")})
+    for kind in ("adam", "lamb", "muon"):
+        refuse_without_effect(OptimizerConfig(kind=kind), settings)

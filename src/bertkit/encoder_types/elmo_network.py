@@ -78,7 +78,7 @@ class Elmo(Encoder):
     that begin and end a sentence have states like all others; the published programs remove them.
 
     With ``stateful`` a row starts from the final state of the same row of the batch before; gradients do not flow back
-    to it, and ``reset_state`` discards it. allenai/bilm-tf always does so. Without it rows are independent.
+    to it, and ``load_state({})`` discards it. allenai/bilm-tf always does so. Without it rows are independent.
     """
 
     config: ElmoConfig
@@ -111,10 +111,6 @@ class Elmo(Encoder):
         self._final_states: dict[tuple[int, int], LstmState] = {}
         _initialize(self)
 
-    def reset_state(self) -> None:
-        """Start the next batch from zeros."""
-        self._final_states.clear()
-
     def state(self) -> dict[str, Tensor]:
         """The final state of every LSTM, row by row."""
         parts = {place: each._asdict() for place, each in self._final_states.items()}
@@ -122,7 +118,7 @@ class Elmo(Encoder):
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Start the next batch from this state; from zeros if it is empty."""
-        self.reset_state()
+        self._final_states.clear()
         for side in (FORWARD, BACKWARD):
             for layer in range(self.num_layers) if state else ():
                 parts = {name: state[f"{side}.{layer}.{name}"] for name in LstmState._fields}

@@ -221,7 +221,7 @@ class Transformer(Encoder):
         for part in (*self.layers[self.num_layers - layers :], *above):
             initialize(part, self.config.initializer_range)
 
-    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int | None:
         """The multiply-accumulates of the blocks."""
         real = batch.attention_mask
         if pooled:
@@ -260,9 +260,11 @@ class PooledTransformer(Transformer):
         if self.lstm is not None:
             self.lstm.reset_parameters()
 
-    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """The multiply-accumulates of the blocks, and of the pooler if its state is needed."""
+    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int | None:
+        """The multiply-accumulates of the blocks, and of the pooler if its state is needed; None with an LSTM."""
         below = super().count_macs(batch, positions, pooled=pooled)
+        if below is None or self.lstm is not None:
+            return None
         return below + int(pooled) * len(batch) * self.hidden_size**2
 
     @property

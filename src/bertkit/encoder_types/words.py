@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -145,13 +145,18 @@ class WordReader(nn.Module):
 
 
 class WordEncoder(Encoder):
-    """An encoder that reads words through ``words``: a baseline for BERT.
+    """An encoder that reads words through ``words``, as ``config.words`` says: a baseline for BERT.
 
     ``reader_defaults`` are the fields of ``WordReaderConfig`` in which the published network differs from the defaults.
     """
 
     reader_defaults: ClassVar[Mapping[str, object]] = {}
-    words: WordReader
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.config = config
+        self.words = WordReader(config.words)
+        self.word_length = self.words.word_length
 
     def reset_untrained_parameters(self) -> None:
         """Initialise again what is neither pre-trained nor read from a file, so that it differs between seeds.

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
 from bertkit.encoder_types.spec import EncoderSpec
-from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
+from bertkit.encoder_types.words import WordEncoder, WordReaderConfig
 from bertkit.nn.attention_flow import AttentionFlow
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.highway import Highway
@@ -66,14 +66,11 @@ class Bidaf(WordEncoder):
     reader_defaults: ClassVar[Mapping[str, object]] = {"vector_size": 100, "filters": ((5, 100),), "elmo_dropout": 0.0}
 
     def __init__(self, config: BidafConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         both = 2 * config.width
         flowed = 4 * both
         self.hidden_size = flowed + both + both
         self.num_layers = config.num_modelling_layers + 2
-        self.words = WordReader(config.words)
-        self.word_length = self.words.word_length
         word = self.words.width
         self.highways = nn.Sequential(
             *(Highway(carry=nn.Linear(word, word), transform=nn.Linear(word, word)) for _ in range(config.num_highways))

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from bertkit.batch import Batch, EncoderOutput
 from bertkit.encoder_types.elmo_network import ElmoConfig
 from bertkit.encoder_types.spec import EncoderSpec
-from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
+from bertkit.encoder_types.words import WordEncoder, WordReaderConfig
 from bertkit.nn.alignment import align
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.lstm import BiLstm
@@ -59,10 +59,7 @@ class BilstmAttention(WordEncoder):
     config: BilstmAttentionConfig
 
     def __init__(self, config: BilstmAttentionConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.words = WordReader(config.words)
-        self.word_length = self.words.word_length
+        super().__init__(config)
         self.hidden_size = config.hidden_size
         self.num_layers = config.num_layers
         both = 2 * config.width

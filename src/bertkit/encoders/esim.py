@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from bertkit.batch import Batch, EncoderOutput
 from bertkit.encoder_types.spec import EncoderSpec
-from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
+from bertkit.encoder_types.words import WordEncoder, WordReaderConfig
 from bertkit.nn.alignment import align
 from bertkit.nn.dropout import Dropout, RowDropout
 from bertkit.nn.lstm import BiLstm
@@ -60,12 +60,9 @@ class Esim(WordEncoder):
     reader_defaults: ClassVar[Mapping[str, object]] = {"vector_size": 300, "elmo_dropout": 0.0}
 
     def __init__(self, config: EsimConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.hidden_size = width = config.hidden_size
         self.num_layers = 2
-        self.words = WordReader(config.words)
-        self.word_length = self.words.word_length
         self.encoding = BiLstm(self.words.width, 2 * width, num_layers=1, dropout=0)
         self.projection = nn.Linear(4 * 2 * width, width)
         self.composition = BiLstm(width, 2 * width, num_layers=1, dropout=0)

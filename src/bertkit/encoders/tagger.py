@@ -21,7 +21,7 @@ from torch import Tensor
 from bertkit.batch import Batch, EncoderOutput
 from bertkit.encoder_types.elmo_network import ElmoConfig
 from bertkit.encoder_types.spec import EncoderSpec
-from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
+from bertkit.encoder_types.words import WordEncoder, WordReaderConfig
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.pooler import max_pool
@@ -59,10 +59,7 @@ class Tagger(WordEncoder):
     }
 
     def __init__(self, config: TaggerConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.words = WordReader(config.words)
-        self.word_length = self.words.word_length
+        super().__init__(config)
         self.hidden_size = 2 * config.hidden_size
         self.num_layers = config.num_layers
         self.lstm = BiLstm(self.words.width, self.hidden_size, config.num_layers, config.dropout)

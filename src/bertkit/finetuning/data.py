@@ -103,7 +103,7 @@ def load_data(
     if sentence := _describe_truncation(task, encoded, folder.positions):
         progress.say(sentence)
     if run.teacher is not None:
-        encoded = add_soft_targets(run, train, encoded, folder.tokenizer, progress)
+        encoded = add_soft_targets(run, train, encoded, folder, progress)
     features = [feature for each in encoded for feature in each]
     extra_dev = read_extra_dev(task, run.dev_limit)
     baselines = fit_baselines(task, train, dev, extra_dev) if run.baseline else []

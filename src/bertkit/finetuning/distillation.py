@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bertkit.batch import Feature
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.contracts import LayerStack, SubwordTokenizer
+from bertkit.contracts import LayerStack
 from bertkit.errors import usage_error
 from bertkit.finetuning.layer_matching import MatchedLayers, predict_layer_means
 from bertkit.finetuning.record import FinetuneRun
@@ -31,12 +31,13 @@ def add_soft_targets(
     run: FinetuneRun,
     examples: Sequence[TextExample],
     encoded: Encoded,
-    tokenizer: SubwordTokenizer,
+    student: ModelFolder,
     progress: Progress,
 ) -> Encoded:
     """``encoded`` and the encoded texts of ``run.unlabelled``, with the teacher's probabilities as a further label.
 
-    The teacher reads the texts with its own tokenizer. Texts without a label have IGNORE in its place.
+    ``student`` is the folder of ``run.model``. The teacher reads the texts with its own tokenizer. Texts without a
+    label have IGNORE in its place.
     """
     assert run.teacher is not None
     task = _require_classes(run)
@@ -44,9 +45,9 @@ def add_soft_targets(
     read = _task_of_teacher(run, teacher, task)
     if run.layer_weight and any(each.both_orders or each.stride for each in (task, read)):
         raise usage_error("layer_weight matches one row per text: it takes no task.both_orders and no task.stride.")
-    layers = _count_layers(run) if run.layer_weight else 0
+    layers = _count_layers(run, student, teacher.models[0]) if run.layer_weight else 0
     new = _read_unlabelled(run, task, progress)
-    others = [features for _, features in task.encode_all(new, tokenizer)]
+    others = [features for _, features in task.encode_all(new, student.tokenizer)]
     texts = [*examples, *new]
     progress.start("predicting with the teacher", len(texts), "text")
     taught = []
@@ -65,13 +66,12 @@ def _add_label(features: Sequence[Feature], name: str, value: NDArray[np.floatin
     return [replace(each, labels={**each.labels, name: value}) for each in features]
 
 
-def _count_layers(run: FinetuneRun) -> int:
+def _count_layers(run: FinetuneRun, student: ModelFolder, teacher: ModelFolder) -> int:
     """The layers of the student, each of which is matched with one of the teacher."""
-    assert run.teacher is not None
-    for path in (run.model, run.teacher):
-        if not issubclass(ModelFolder.open(path).spec.encoder, LayerStack):
+    for path, folder in ((run.model, student), (run.teacher, teacher)):
+        if not issubclass(folder.spec.encoder, LayerStack):
             raise usage_error(f"layer_weight is for stacks of similar layers, such as BERT; {path} is none.")
-    return int(ModelFolder.open(run.model).config.num_layers)
+    return int(student.config.num_layers)
 
 
 def add_teacher(model: Model, run: FinetuneRun) -> Model:

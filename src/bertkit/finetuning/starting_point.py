@@ -27,7 +27,7 @@ def build_finetuning_model(run: FinetuneRun, folder: ModelFolder) -> Model:
             "task.features uses a frozen encoder: leave out from_scratch, reinit_layers, layer_decay and lstm_layers."
         )
     if keeps_heads(run, folder):
-        trained, before = folder.load_model(run.task.objectives), trained_task(folder)
+        trained, before = folder.load_model(run.task.objectives, mapped=True), trained_task(folder)
         for name, head in heads.items():
             head.load_state_dict(trained.objectives[name].state_dict())
             if isinstance(run.task, RegressionTask) and isinstance(before, RegressionTask):

@@ -78,13 +78,9 @@ class CompiledLayer:
 
     def fields(self) -> list[int]:
         """``Layer`` of fused_inference.c."""
-        sums, depth = (
-            (None, self.weight.depth)
-            if isinstance(self.weight, PackedFloats)
-            else (self.weight.sums, self.weight.inputs)
-        )
+        sums = self.weight.sums if isinstance(self.weight, PackedIntegers) else None
         tensors = (self.weight.panels, self.bias, sums, self.scale, self.factor, self.shift)
-        return [*map(_address, tensors), len(self.bias), depth]
+        return [*map(_address, tensors), len(self.bias), self.weight.depth]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

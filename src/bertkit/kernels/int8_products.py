@@ -23,21 +23,21 @@ _MOST_NEIGHBOURS = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedIntegers:
-    """Weights of 8-bit integers, (outputs, inputs), laid out for ``multiply``."""
+    """Weights of 8-bit integers, (outputs, inputs), laid out for ``multiply``; ``depth`` is the number of inputs."""
 
     panels: Int8[Tensor, " numbers"]
     sums: Int[Tensor, " M"]
     """The sum of the weights of each output."""
-    inputs: int
+    depth: int
 
 
 def pack(weight: Int8[Tensor, "M K"]) -> PackedIntegers:
     """``weight`` for ``multiply``. The passes must be compiled."""
-    outputs, inputs = weight.shape
-    room = (outputs + MOST_COLUMNS - 1) * (inputs + _MOST_NEIGHBOURS - 1)
+    outputs, depth = weight.shape
+    room = (outputs + MOST_COLUMNS - 1) * (depth + _MOST_NEIGHBOURS - 1)
     panels = torch.empty(room, dtype=torch.int8, device="cpu")
-    call("pack_int8", weight.contiguous(), panels, outputs, inputs)
-    return PackedIntegers(panels, weight.sum(dim=1, dtype=torch.int32), inputs)
+    call("pack_int8", weight.contiguous(), panels, outputs, depth)
+    return PackedIntegers(panels, weight.sum(dim=1, dtype=torch.int32), depth)
 
 
 def multiply(
@@ -56,8 +56,8 @@ def multiply(
     The first factor is rounded as by ``quantize``. A row of the result does not depend on the other rows, nor on the
     number of threads. Where ``pairs_saturate``, no two neighbouring weights may have a sum beyond -128 to 128.
     """
-    if states.shape[1] != weight.inputs:
-        raise ValueError(f"{states.shape[1]} inputs for the weights of {weight.inputs}")
+    if states.shape[1] != weight.depth:
+        raise ValueError(f"{states.shape[1]} inputs for the weights of {weight.depth}")
     product = new_floats(len(states), len(scale))
     if product.numel() == 0:
         return product
@@ -65,7 +65,7 @@ def multiply(
     residual = None if residual is None else residual.float().contiguous()
     call(
         *("multiply_int8", states, states.stride(0), factor, shift, weight.panels, weight.sums, scale, bias, residual),
-        *(gelu, product, *product.shape, weight.inputs),
+        *(gelu, product, *product.shape, weight.depth),
     )
     return product
 

@@ -162,14 +162,12 @@ class SelfAttention(nn.Module):
 
         Padding comes last in a row, so a causal mask needs no padding mask: no real token has padding before it.
         """
-        columns = torch.arange(layout.width, device=self.qkv.weight.device)
-        if self.window is not None and layout.width > self.window + 1:
-            queries = columns[None] if subset is None else subset.find_columns(layout)
-            return band(queries, columns, self.window, layout.mask)
-        if not self.causal:
+        window = self.window if self.window is not None and layout.width > self.window + 1 else None
+        if window is None and not self.causal:
             return None if layout.mask is None else layout.mask[:, None]
+        columns = torch.arange(layout.width, device=self.qkv.weight.device)
         queries = columns[None] if subset is None else subset.find_columns(layout)
-        return columns <= queries[..., None]
+        return columns <= queries[..., None] if window is None else band(queries, columns, window, layout.mask)
 
     def _split_heads(self, states: Float[Tensor, "B T H"]) -> Float[Tensor, "B N T D"]:
         rows, tokens, _ = states.shape

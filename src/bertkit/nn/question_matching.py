@@ -87,7 +87,6 @@ def _match(
     directions = F.normalize(embeddings, dim=2)
     alike = torch.exp(_SHARPNESS * (directions @ directions[:, : question.shape[1]].transpose(1, 2) - 1))
     inside = context & context.roll(-1, dims=1)
-    inside[:, -1] = False
     return alike * (inside.unsqueeze(2) & question.unsqueeze(1))
 
 

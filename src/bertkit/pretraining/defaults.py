@@ -69,6 +69,9 @@ def profile_settings(profile: PretrainProfile, encoder: EncoderConfig) -> dict[s
     minutes or hours, also get small batches, no dropout, a high learning rate and short rows before rows of 128; those
     that attend in both directions, Muon and whole-word masking. The settings were measured for BERT
     (docs/results/learning.md); other encoders get those whose fields they have.
+
+    ``encoder`` does not have the user's settings yet: a BERT with ``encoder.causal=true`` gets the settings of one that
+    attends in both directions.
     """
     defaults = find_pretraining_defaults(encoder)
     if profile == "paper":

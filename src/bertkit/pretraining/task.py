@@ -79,7 +79,12 @@ class PretrainingTask(ObjectiveSettings):
 
     def needs(self) -> dict[str, str]:
         """The settings that these ones switch off, and what would switch them on."""
-        return {} if self.samples_pairs else {"sampling.random_next": "an objective that reads pairs, such as nsp"}
+        needed = {} if self.samples_pairs else {"sampling.random_next": "an objective that reads pairs, such as nsp"}
+        if "mlm" not in [objective.label for objective in self.objective_classes()]:
+            needed["masking"] = "the objective mlm"
+        if not self.reads_streams:
+            return needed | {"samples": "the objective bilm"}
+        return needed | dict.fromkeys(("sampling", "copies"), "an objective with rows in random order, such as mlm")
 
     @property
     def samples_pairs(self) -> bool:

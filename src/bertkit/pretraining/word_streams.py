@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bertkit.batch import Batch, id_of
 from bertkit.data.running_text import RunningText
 from bertkit.data.shards import Corpus
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import usage_error
 from bertkit.objectives.bilm import label_words
 from bertkit.text.words import WordLevel
 
@@ -27,8 +27,6 @@ class StreamSource:
     """
 
     def __init__(self, corpus: Corpus, tokenizer: WordLevel, *, targets: int, seq_length: int, seed: int) -> None:
-        if seq_length < 1:
-            raise data_error(f"seq_length is {seq_length}; it must be 1 or more.")
         if not tokenizer.unk_id < targets <= tokenizer.vocab_size:
             raise usage_error(f"task.targets is {targets}; the vocabulary has {tokenizer.vocab_size} words.")
         self.tokenizer = tokenizer

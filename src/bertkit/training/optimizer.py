@@ -64,7 +64,9 @@ class OptimizerConfig:
     def needs(self) -> dict[str, str]:
         """The settings that these ones switch off, and what would switch them on."""
         muon = {} if self.kind == "muon" else dict.fromkeys(("muon_lr", "muon_weight_decay"), "optimizer.kind=muon")
-        return muon if self.kind == "adagrad" else muon | {"initial_accumulator": "optimizer.kind=adagrad"}
+        if self.kind != "adagrad":
+            return muon | {"initial_accumulator": "optimizer.kind=adagrad"}
+        return muon | dict.fromkeys(("beta1", "beta2", "bias_correction"), "optimizer.kind=adam or lamb or muon")
 
 
 def build_optimizer(
