@@ -18,6 +18,7 @@ from bertkit.runs import (
     RunFolder,
     differing_settings,
     environment,
+    find_named_folder,
     read_end,
     read_metrics,
     read_run,
@@ -243,3 +244,8 @@ def test_every_notice_is_kept(tmp_path: Path) -> None:
         killed, damaged = folder.notices
     assert "until it was killed" in killed
     assert damaged.startswith("set aside")
+
+
+def test_a_model_has_the_name_of_its_run_or_its_own() -> None:
+    assert find_named_folder(Path("runs/reviews/model")) == Path("runs/reviews")
+    assert find_named_folder(Path("bert-base-uncased")) == Path("bert-base-uncased")

@@ -144,7 +144,7 @@ def read_scores(output: Any) -> torch.Tensor:
 def find_answer(window: Window, scores: torch.Tensor) -> tuple[float, str]:
     """The best span of the context and its score."""
     start, end = scores[:, window.context.start : window.context.stop]
-    spans = (start[:, None] + end[None, :]).triu().tril(LONGEST - 1)
+    spans = start[:, None] + end[None, :]
     allowed = torch.ones_like(spans).triu().tril(LONGEST - 1).bool()
     best = int(spans.masked_fill(~allowed, float("-inf")).argmax())
     first, last = (window.context.start + index for index in divmod(best, len(end)))

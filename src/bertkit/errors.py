@@ -33,6 +33,13 @@ class DivergenceError(BertkitError):
     """A training whose loss or weights are no longer finite; in a sweep that is a result like others."""
 
 
+class UnsupportedError(BertkitError):
+    """What the model cannot do, whatever the input is."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, exit_code=WRONG_USAGE)
+
+
 def usage_error(message: str) -> BertkitError:
     """A wrong name, option or combination of them (exit code 2)."""
     return BertkitError(message, exit_code=WRONG_USAGE)

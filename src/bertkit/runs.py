@@ -65,6 +65,11 @@ FAILED = "failed: "
 """How ``ended`` begins in the record of a run whose training diverged; it is null where a run was interrupted."""
 
 
+def find_named_folder(model: Path) -> Path:
+    """The folder that has the name of a model: the run of ``RUN/model``, else the model's own."""
+    return model.parent if model.name == "model" else model
+
+
 class InUseError(BertkitError):
     """Another process holds the run folder."""
 

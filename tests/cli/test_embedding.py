@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -57,3 +58,16 @@ def test_another_model_is_one_line(workspace: Path, tmp_path: Path, capsys: pyte
     assert app.run(["search", str(vectors), "river", "--model", str(workspace / "tuned")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "was made with another model" in line
+
+
+def test_the_next_command_reads_the_texts_in_their_encoding(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "texts.txt").write_bytes(b"river stone\ncaf\xe9\n")
+    vectors = tmp_path / "v.npy"
+    run("embed", workspace / "run", tmp_path / "texts.txt", "-o", vectors, "--encoding", "cp1252")
+    (line,) = (each for each in capsys.readouterr().err.splitlines() if "bertkit search" in each)
+    program, *arguments = shlex.split(line[line.index("bertkit") :])
+    assert program == "bertkit"
+    run(*arguments)
+    assert "caf\u00e9" in capsys.readouterr().out

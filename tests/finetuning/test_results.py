@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from bertkit.config import to_json
 from bertkit.finetuning.results import (
     RESULTS,
     SeedResult,
+    find_best_run,
     is_new_best,
     read_results,
     read_seed,
@@ -79,3 +81,13 @@ def test_the_results_of_a_run_are_read_from_its_folder(tmp_path: Path) -> None:
     write_json(tmp_path / RESULTS, to_json(result))
     assert read_results(tmp_path) == result
     assert result.sd == pytest.approx(0.25 / 2**0.5)
+
+
+def test_the_best_run_has_the_least_error_or_the_highest_score(tmp_path: Path) -> None:
+    runs = {
+        Path(name): summarize_seeds(RunFolder(tmp_path), "accuracy", [result_of(3, score)])
+        for name, score in (("low", 0.25), ("high", 0.75), ("undefined", UNDEFINED))
+    }
+    assert find_best_run(runs) == Path("high")
+    errors = {name: replace(each, metric="mean_absolute_error") for name, each in runs.items()}
+    assert find_best_run(errors) == Path("low")

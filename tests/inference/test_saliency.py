@@ -139,7 +139,8 @@ def test_a_tagger_that_finds_no_name_has_nothing_to_explain(folder: Path, tmp_pa
 def test_the_tag_is_one_that_the_model_gives(folder: Path) -> None:
     pipeline = load(folder / "names")
     given = next(iter(pipeline.predict([TEXT]))).label
-    assert explain(pipeline, TEXT).prediction in set(given) - {"O"}
+    named = {f'{tag} for "{word}"' for word, tag in zip(TEXT.split(), given, strict=True) if tag != "O"}
+    assert explain(pipeline, TEXT).prediction in named
 
 
 def test_a_task_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

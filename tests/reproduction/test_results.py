@@ -29,7 +29,7 @@ COLUMNS = (
     PaperColumn("test", kind="test"),
 )
 TABLE = PaperTable(
-    name="table1",
+    name="table9",
     title="GLUE",
     columns=COLUMNS,
     rows=(
@@ -91,7 +91,7 @@ def test_the_papers_operations_are_those_of_its_settings(data_folder: Path, tmp_
         System("gpt"),
     ]
     rows = tuple(PaperRow(name=each.name, paper=(None,), system=each) for each in systems)
-    table = PaperTable(name="table1", title="t", columns=(PaperColumn("RTE", rte),), rows=rows)
+    table = PaperTable(name="table9", title="t", columns=(PaperColumn("RTE", rte),), rows=rows)
     found = read(table, tmp_path, data_folder).rows[: len(rows)]
     assert [row.system for row in found] == [replace(each, snapshot=None).name for each in systems]
     base, large, half, lstm, masks, matched, gpt = [row.cost.paper_flop if row.cost else None for row in found]
@@ -112,7 +112,7 @@ def test_features_of_a_system_are_a_system_of_their_own(data_folder: Path, tmp_p
     rows = tuple(
         PaperRow(name=f"{each}", paper=(None,), system=System("bert-base"), features=each) for each in (None, "last")
     )
-    table = PaperTable(name="table7", title="t", columns=(PaperColumn("dev", conll2003, "f1"),), rows=rows)
+    table = PaperTable(name="table9", title="t", columns=(PaperColumn("dev", conll2003, "f1"),), rows=rows)
     found = read(table, tmp_path, data_folder)
     assert [row.system for row in found.rows if row.cost] == ["bert-base", "bert-base:last"]
 
@@ -121,7 +121,7 @@ def test_rows_without_a_system_show_the_paper_only(data_folder: Path, tmp_path: 
     found = read(TABLE, tmp_path, data_folder)
     assert [(cell.ours, cell.paper) for cell in found.rows[0].cells] == [([], 90.0), ([], None), ([], None), ([], 91.0)]
     assert found.rows[0].cost is None
-    assert (found.heading, found.notes, found.command) == ("Table 1. GLUE", ["A note."], "bertkit reproduce table1")
+    assert (found.heading, found.notes, found.command) == ("Table 9. GLUE", ["A note."], "bertkit reproduce table1")
 
 
 def test_there_is_no_average_while_a_column_is_missing(data_folder: Path, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_the_learning_rate_that_is_best_on_dev_counts(data_folder: Path, tmp_pat
 
 def test_perplexity_is_that_of_the_pretraining(data_folder: Path, tmp_path: Path) -> None:
     row = PaperRow(name="BERT", paper=(3.99,), system=System("bert-base"))
-    table = PaperTable(name="table6", title="Size", columns=(PaperColumn("LM ppl", kind="perplexity"),), rows=(row,))
+    table = PaperTable(name="table9", title="Size", columns=(PaperColumn("LM ppl", kind="perplexity"),), rows=(row,))
     (cell,) = read(table, tmp_path, data_folder).rows[0].cells
     assert (cell.ours, cell.paper) == ([], 3.99)
     run = tmp_path / "pretraining" / "bert-base"
@@ -168,7 +168,7 @@ def test_replaced_files_are_noted(data_folder: Path, tmp_path: Path) -> None:
     if not swag.at(data_folder / "swag").files.missing("swag", "train"):
         pytest.skip("the data has the files of SWAG")
     row = PaperRow(name="BERT", paper=(81.6,), system=System("bert-base"))
-    table = PaperTable(name="table4", title="SWAG", columns=(PaperColumn("dev", swag),), rows=(row,))
+    table = PaperTable(name="table9", title="SWAG", columns=(PaperColumn("dev", swag),), rows=(row,))
     (note,) = read(table, tmp_path, data_folder).notes
     assert note.startswith("swag: codah-train.csv")
 

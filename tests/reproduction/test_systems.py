@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from bertkit.errors import BertkitError
 from bertkit.reproduction.corpora import Corpora
 from bertkit.reproduction.paper import System
 from bertkit.reproduction.scales import PAPER, SMOKE, Scale
@@ -68,8 +65,3 @@ def test_only_bert_has_cased_versions_and_only_where_the_scale_is_uncased(tmp_pa
     assert not plan(tmp_path).has_cased(System("bert-base"))
     unit = systems.find(System("bert-base", cased=True)).unit
     assert [unit.name, unit.needs[0].name] == ["pretraining-bert-base-cased", "data-wordpiece-cased"]
-
-
-def test_unknown_systems_are_reported(tmp_path: Path) -> None:
-    with pytest.raises(BertkitError, match=r'no system named "bert-bsae"\. Did you mean "bert-base"'):
-        plan(tmp_path).find(System("bert-bsae"))

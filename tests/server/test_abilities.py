@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from tests.server.running import served
 
 from bertkit.inference.pipeline import load
 from bertkit.server import abilities
+from bertkit.server.batching import Batcher
 from bertkit.server.call import Call
 from bertkit.server.errors import ServerError
+from bertkit.server.jobs import Job
 from bertkit.server.models import ServedModel
 from bertkit.server.service import Service
 
@@ -86,3 +89,22 @@ def test_a_model_that_cannot_do_it_says_what_it_can(tiny_models: Path) -> None:
 def test_a_window_longer_than_the_models_is_refused(tiny_models: Path) -> None:
     with pytest.raises(ServerError, match="may be 33 at most"):
         answer(tiny_models, "questions", lambda call, model: abilities.answer(call, model, "who", "a", max_length=99))
+
+
+def test_a_comparison_is_one_job_whose_time_is_that_of_the_request(
+    tiny_models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs: list[Job] = []
+    submit = Batcher.submit
+
+    def note(batcher: Batcher, job: Job) -> Future[list[Any]]:
+        jobs.append(job)
+        return submit(batcher, job)
+
+    async def compare(call: Call, model: ServedModel) -> float:
+        await abilities.compare(call, model, "the river", TEXTS)
+        return call.usage.inference_seconds
+
+    monkeypatch.setattr(Batcher, "submit", note)
+    seconds = answer(tiny_models, "words", compare)
+    assert seconds == sum(job.usage.inference_seconds for job in jobs) > 0

@@ -43,6 +43,9 @@ def test_an_error_names_the_instance(server: Server) -> None:
     wrong = {"inputs": {"question": "who", "contex": "the mill"}, "model": "questions"}
     right = {"inputs": {"question": "who", "context": "the mill"}, "model": "questions"}
     assert post(server, "/predict", {"instances": [right, wrong]}).json()["field"] == "instances[1].inputs.contex"
+    for model in ("reviews", "words"):
+        reply = post(server, "/predict", {"instances": ["the river", "river " * 90], "model": model})
+        assert (reply.status_code, reply.json()["field"]) == (422, "instances[1].inputs")
 
 
 def test_the_keys_of_a_body_choose_the_protocol(server: Server) -> None:

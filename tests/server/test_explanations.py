@@ -12,14 +12,19 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 from tests.server.running import get, post, running, save_tiny_models, served, wait_until
 from tests.server.test_forms import send
+from tests.tiny_bert import SENTENCES
 
+from bertkit.checkpoint.save_model import save_model
+from bertkit.encoders.elmo import tiny
 from bertkit.inference.attention_maps import AttentionMaps
 from bertkit.inference.pipeline import load
 from bertkit.inference.saliency import Saliency, explain
+from bertkit.model import Model
 from bertkit.server import explanations
 from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
+from bertkit.text.words import train
 
 
 @pytest.mark.parametrize(
@@ -126,3 +131,27 @@ def test_an_explanation_whose_request_has_ended_is_waited_for_by_the_next(
         release.set()
         assert get(server, "/explain?model=reviews&text=a").status_code == 200
     assert all(status >= 500 for status in statuses)
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "message"),
+    [
+        ("model=words&text=the+river+ran", 422, "write [MASK] in place of one"),
+        ("model=questions&text=who+ran", 422, "give the text with the answer as the pair"),
+        ("model=inference&text=the+river", 422, "give the second one as the pair"),
+        ("model=reviews&text=the+river&pair=a+mill", 422, "leave out the pair"),
+        ("model=choices&text=a", 424, "not for multiple-choice"),
+    ],
+)
+def test_a_text_of_another_form_is_a_mistake_of_the_request(
+    server: Server, query: str, status: int, message: str
+) -> None:
+    reply = get(server, f"/explain?{query}")
+    assert (reply.status_code, message in reply.json()["error"]) == (status, True)
+
+
+def test_an_encoder_that_reads_characters_cannot_be_explained(tmp_path: Path) -> None:
+    save_model(tmp_path / "elmo", Model(tiny(), {}), train(SENTENCES, vocab_size=30, word_length=7), metadata={})
+    with running(served(tmp_path, "elmo")) as server:
+        reply = get(server, "/explain?text=the+river")
+    assert (reply.status_code, "has no masked-LM head" in reply.json()["error"]) == (424, True)

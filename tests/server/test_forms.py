@@ -105,13 +105,13 @@ def test_no_text_becomes_markup(server: Server, text: str) -> None:
 
 
 def test_errors_are_beside_the_form(server: Server) -> None:
-    for model, form, text, message in (
-        ("reviews", "text-classification", "  ", "cannot be empty"),
-        ("words", "fill-mask", "river " * 60 + "[MASK]", "must have less than 42 tokens"),
+    for model, form, text, status, message in (
+        ("reviews", "text-classification", "  ", 400, "cannot be empty"),
+        ("words", "fill-mask", "river " * 60 + "[MASK]", 422, "must have less than 42 tokens"),
     ):
         reply = send(server, model, form, text=text)
         error = HTMLParser(reply.text).css_first(".error")
-        assert reply.status_code in (400, 422)
+        assert (reply.status_code, reply.headers["content-type"]) == (status, "text/html; charset=utf-8")
         assert error is not None
         assert message in error.text()
 
@@ -131,8 +131,18 @@ def test_the_page_compares_few_sentences(server: Server) -> None:
 
 
 def test_forms_that_do_not_exist_are_refused(server: Server) -> None:
-    for data in ({"model": "reviews", "form": "fill-mask"}, {"model": "none", "form": "x"}, {}):
-        assert httpx2.post(f"{server.address}/page", data=data).status_code in (400, 404, 415)
+    for data, status, message in (
+        ({"model": "reviews", "form": "fill-mask"}, 400, "the model has no such form"),
+        ({"model": "none", "form": "x"}, 404, 'no model is named "none"'),
+        ({"form": ""}, 400, "the model has no such form"),
+        ({str(number): "x" for number in range(13)}, 400, "the form cannot be read"),
+    ):
+        reply = httpx2.post(f"{server.address}/page", data=data, headers={"accept": "text/html"})
+        assert (reply.status_code, reply.headers["content-type"]) == (status, "text/html; charset=utf-8")
+        assert message in HTMLParser(reply.text).text()
+        reply = httpx2.post(f"{server.address}/page", data=data)
+        assert (reply.status_code, reply.headers["content-type"]) == (status, "application/json")
+    assert httpx2.post(f"{server.address}/page").status_code == 415
 
 
 def test_the_page_runs_no_script_and_loads_nothing(server: Server) -> None:

@@ -79,3 +79,11 @@ def test_names_of_models_need_a_key(loaded: list[ServedModel], path: str) -> Non
     assert known == (404 if "none" in path else 200)
     assert "words" not in reply.text + str(reply.headers)
     assert "reviews" not in reply.text + str(reply.headers)
+
+
+def test_a_task_is_healthy_if_a_model_can_do_it(loaded: list[ServedModel]) -> None:
+    with running(loaded[:1], keys=ApiKeys(("a-long-key",))) as server:
+        for task, status in (("text-classification", 200), ("question-answering", 424), ("summarization", 404)):
+            path = f"/pipeline/{task}/health"
+            assert get(server, path, authorization="Bearer a-long-key").status_code == status
+            assert get(server, path).status_code == 200, "which models there are is for those with a key"

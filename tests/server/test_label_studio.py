@@ -64,6 +64,10 @@ def test_a_text_that_is_too_long_is_no_request_with_truncation(server: Server) -
 
 def test_the_version_is_the_name_of_the_model(server: Server) -> None:
     assert post(server, "/setup", {"project": "1"}).json() == {"model_version": "reviews"}
+    assert post(server, "/setup", {"project": "1", "schema": SPANS}).json() == {"model_version": "names"}
+    for schema, message in (("<View>", "`schema` is not XML"), (1, "`schema` must be a string")):
+        reply = post(server, "/setup", {"schema": schema})
+        assert (reply.status_code, reply.json()["field"], message in reply.json()["error"]) == (422, "schema", True)
 
 
 def test_names_are_found_and_entities_of_xml_are_refused() -> None:

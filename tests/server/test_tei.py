@@ -237,6 +237,30 @@ def test_info_describes_the_model(server: Server) -> None:
     assert get(server, "/info?model=ranker").json()["model_type"]["reranker"]["id2label"] == {"0": "LABEL_0"}
 
 
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [
+        ("text-classification", "reviews"),
+        ("zero-shot-classification", "inference"),
+        ("token-classification", "names"),
+        ("fill-mask", "words"),
+        ("feature-extraction", "reviews"),
+    ],
+)
+def test_info_of_a_task_describes_the_model_that_answers_for_it(server: Server, task: str, name: str) -> None:
+    assert get(server, f"/pipeline/{task}/info").json()["model_id"] == name
+    assert get(server, f"/pipeline/{task}/info?model=words").json()["model_id"] == "words"
+
+
+def test_info_of_an_unknown_task_is_the_error_of_a_request_for_it(server: Server) -> None:
+    asked, posted = (
+        get(server, "/pipeline/summarization/info"),
+        post(server, "/pipeline/summarization", {"inputs": "a"}),
+    )
+    assert asked.status_code == posted.status_code == 404
+    assert asked.json() == posted.json()
+
+
 def test_times_and_tokens_are_in_the_headers(server: Server) -> None:
     headers = post(server, "/embed", {"inputs": "the river"}).headers
     assert headers["x-compute-tokens"] == "4"

@@ -25,9 +25,9 @@ def test_the_scores_are_a_softmax_over_entailment(tiny_models: Path) -> None:
     pairs = [(TEXT, f"It is {label}.") for label in LABELS]
     offline = [each.scores for each in load(tiny_models / "inference").predict(pairs)]
     # A softmax of log-probabilities plus each pair's constant: the constant is recovered from the offline model.
-    assert sum(each.score for each in found) == pytest.approx(1)
-    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
-    assert {each.label for each in found} == set(LABELS)
+    assert sum(score for _, score in found) == pytest.approx(1)
+    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
+    assert {label for label, _ in found} == set(LABELS)
     assert len(offline) == 3
 
 
@@ -41,7 +41,7 @@ def test_several_labels_are_decided_against_contradiction(tiny_models: Path) -> 
     for label, each in zip(LABELS, load(tiny_models / "inference").predict(pairs), strict=True):
         yes, no = np.log(each.scores["entailment"]), np.log(each.scores["contradiction"])
         expected = np.exp(yes) / (np.exp(yes) + np.exp(no))
-        assert next(one.score for one in found if one.label == label) == pytest.approx(expected, abs=1e-5)
+        assert dict(found)[label] == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("names", [("entailment", "other"), ("other", "entailment")])

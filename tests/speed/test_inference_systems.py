@@ -12,6 +12,7 @@ import pytest
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import load
 from bertkit.machine.precision import Precision
+from bertkit.speed import inference_systems
 from bertkit.speed.inference_systems import in_batches, own_systems, peer_systems
 
 FORMATS: Sequence[Precision] = ("float32", "bfloat16")
@@ -69,3 +70,16 @@ def test_a_peer_that_is_not_installed_is_refused_with_its_name(
         BertkitError, match=r"^--against st needs sentence-transformers: pip install 'bertkit\[bench\]'"
     ):
         list(peer_systems(minilm, FORMATS, tmp_path, "st"))
+
+
+def test_bertkit_runs_on_the_processor_that_its_peers_run_on(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    devices: list[str] = []
+
+    def note(folder: Path, *, precision: str, device: str = "auto") -> Any:
+        devices.append(device)
+        return load(folder)
+
+    monkeypatch.setattr(inference_systems, "load", note)
+    for _, make in own_systems(minilm, FORMATS):
+        make()
+    assert devices == ["cpu"] * 3

@@ -16,7 +16,9 @@ def embed(options: EmbedOptions, *, verbosity: Verbosity) -> None:
     record = bertkit.embed(**vars(options))
     verbosity.say(f"{count_of(record.rows, 'vector')} of {count_of(record.dimension, 'number')} in {options.output}")
     shown = Path(options.output).suffix.lower() != ".parquet" and str(options.input) != "-"
-    texts = ("--texts", str(options.input)) if shown else ()
+    texts = ["--texts", str(options.input)] if shown else []
+    if shown and options.encoding is not None:
+        texts += ["--encoding", options.encoding]
     verbosity.suggest("bertkit", "search", options.output, "a query", "--model", options.model, *texts)
 
 

@@ -27,7 +27,7 @@ from bertkit.inference.pipeline import Pipeline, task_for
 from bertkit.inference.prediction_files import INPUT_PREFIX
 from bertkit.machine.device import device_record
 from bertkit.report.progress import Progress
-from bertkit.runs import environment
+from bertkit.runs import environment, find_named_folder
 from bertkit.scores import is_defined
 from bertkit.storage.atomic import explain_writing, write_json, write_text
 from bertkit.storage.checksums import fingerprint_of
@@ -250,7 +250,7 @@ def _default_output(model: Pipeline, labelled: LabelledSplit) -> Path | None:
 
 
 def _display_name(model: Pipeline) -> str:
-    return " + ".join(str(folder.parent if folder.name == "model" else folder) for folder in model.folders)
+    return " + ".join(str(find_named_folder(folder)) for folder in model.folders)
 
 
 def _notes(model: Pipeline, labelled: LabelledSplit) -> list[str]:

@@ -105,6 +105,11 @@ def read_results(run: Path) -> FinetuneResult:
     return config.from_json(FinetuneResult, read_record(file), source=str(file))
 
 
+def find_best_run(results: Mapping[Path, FinetuneResult]) -> Path:
+    """The run whose mean on dev is best, of runs with their results."""
+    return max(results, key=lambda run: rank_score(results[run].metric, results[run].mean))
+
+
 def write_results(folder: RunFolder, result: FinetuneResult) -> None:
     """Write ``results.json``."""
     write_checked(folder.path / RESULTS, config.to_json(result))

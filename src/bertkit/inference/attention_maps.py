@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from bertkit.batch import id_of
 from bertkit.contracts import Encoder
 from bertkit.data.features import assemble, collate
-from bertkit.errors import usage_error
+from bertkit.errors import UnsupportedError, usage_error
 from bertkit.inference.encoder_pipeline import only_model
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.texts import check_content, check_text
@@ -42,7 +42,7 @@ def read_attention(
 ) -> AttentionMaps:
     """The attention on a text, or on a pair of texts.
 
-    An encoder without attention and more than ``most_tokens`` tokens are a usage error.
+    UnsupportedError for an encoder without attention; a usage error for more than ``most_tokens`` tokens.
     """
     tokenizer = pipeline.tokenizer
     second = None if pair is None else check_text(pair, "pair")
@@ -62,7 +62,7 @@ def _record(encoder: Encoder, run: Callable[[], object]) -> NDArray[np.float32]:
     """(L, N, T, T) of the layers that ``run`` computes; ``encoder``, in evaluation mode, is used for nothing else."""
     layers = [module for module in encoder.modules() if isinstance(module, SelfAttention)]
     if not layers:
-        raise usage_error(f"{type(encoder).__name__} has no attention: only transformers have it.")
+        raise UnsupportedError(f"{type(encoder).__name__} has no attention: only transformers have it.")
     found: list[Tensor] = []
 
     def record(module: nn.Module, arguments: tuple[Any, ...]) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
 from bertkit.contracts import Encoder, Objective, has_token_embedding
 from bertkit.encoder_types.settings import context_of
-from bertkit.errors import BertkitError, data_error, list_names, usage_error
+from bertkit.errors import BertkitError, UnsupportedError, data_error, list_names, usage_error
 from bertkit.formats.memory_tables import (
     TEMPORARY,
     errors_about,
@@ -367,9 +367,9 @@ def load_masked_lm(folder: ModelFolder, *, mapped: bool = False) -> Model:
 
 
 def _build_masked_lm(encoder: Encoder) -> dict[str, Objective]:
-    """A new masked-LM head; a usage error for an encoder that cannot have one."""
+    """A new masked-LM head; UnsupportedError for an encoder that cannot have one."""
     if not has_token_embedding(encoder) or context_of(encoder.config) != "bidirectional":
-        raise usage_error(
+        raise UnsupportedError(
             "this model has no masked-LM head; fill needs a BERT, RoBERTa or ModernBERT pre-trained with mlm."
         )
     return build_objectives(["mlm"], encoder)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from bertkit.batch import IGNORE, Batch, Feature, Outputs, id_of
 from bertkit.contracts import Example, OutputArrays, Tokens, has_token_embedding
 from bertkit.data.features import assemble, collate
-from bertkit.errors import usage_error
+from bertkit.errors import UnsupportedError, usage_error
 from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.inference.pipeline import Pipeline, load_masked_lm, task_for
 from bertkit.inference.texts import check_content, check_text
@@ -75,15 +75,17 @@ def explain(pipeline: Pipeline, text: str, second: str | None = None) -> Salienc
     """The contribution of each token to what the model predicts for a text.
 
     ``second`` is the second text of a pair, or the context of a question. For a text with a mask the prediction is the
-    best word of the first mask, for a tagger the most certain tag that is not "O", of several labels the most probable
-    one that is predicted, or the most probable one of all where none is. A usage error if a tagger gives every word the
-    tag "O".
+    best word of the first mask, for a tagger the most certain tag that is not "O" with its word, of several labels the
+    most probable one that is predicted, or the most probable one of all where none is. A usage error if a tagger gives
+    every word the tag "O"; UnsupportedError for a model whose predictions cannot be explained.
     """
     check_content(text, "text")
     model, target = _prepare(pipeline, text, second)
     encoder = model.to(pipeline.device).encoder
     if not has_token_embedding(encoder):
-        raise usage_error(f"{type(encoder).__name__} reads characters; explain needs an encoder that embeds tokens.")
+        raise UnsupportedError(
+            f"{type(encoder).__name__} reads characters; explain needs an encoder that embeds tokens."
+        )
     tokenizer = pipeline.tokenizer
     with evaluation_mode(model):
         batch = collate([target.feature], pad_id=tokenizer.pad_id)
@@ -174,7 +176,9 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
         return load_masked_lm(folder).eval(), _explain_mask(pipeline, text)
     task = pipeline.task
     if (obstacle := _find_obstacle(task)) is not None:
-        raise usage_error(f"explain is for classes, numbers, tags, answers and masked words, and not for {obstacle}.")
+        raise UnsupportedError(
+            f"explain is for classes, numbers, tags, answers and masked words, and not for {obstacle}."
+        )
     if isinstance(task, TextTask):
         target = _explain_text(pipeline, task, TextExample("0", text, second))
     elif isinstance(task, QuestionAnsweringTask):
@@ -231,9 +235,11 @@ def _explain_answer(pipeline: Pipeline, task: QuestionAnsweringTask, question: s
 
 
 def _explain_tag(pipeline: Pipeline, task: TaggingTask, text: str) -> _Target:
-    feature = _encode(pipeline, task, task.reader.read_line("0", text))
-    assert feature.offsets is not None
-    words = torch.from_numpy(np.flatnonzero(feature.offsets[:, 1]))
+    example = task.reader.read_line("0", text)
+    feature = _encode(pipeline, task, example)
+    offsets = feature.offsets
+    assert offsets is not None
+    words = torch.from_numpy(np.flatnonzero(offsets[:, 1]))
     is_name = torch.tensor([label != "O" for label in task.labels])
     if not len(words):
         raise usage_error("the text has no word that the model reads: there is no tag to explain.")
@@ -245,7 +251,8 @@ def _explain_tag(pipeline: Pipeline, task: TaggingTask, text: str) -> _Target:
             raise usage_error('the model gives every word the tag "O": there is no other tag to explain.')
         word = int((shares * found_names).argmax())
         place, best = int(words[word]), int(tags[word])
-        return task.labels[best], lambda found: found["logits"][:, place, best]
+        start, end = offsets[place]
+        return f'{task.labels[best]} for "{example.first[start:end]}"', lambda found: found["logits"][:, place, best]
 
     return _Target(feature, find)
 

@@ -11,7 +11,7 @@ from typing import Any
 from bertkit import config
 from bertkit.escaping import printable, to_json, to_markdown
 from bertkit.report.tables import markdown_table
-from bertkit.runs import RunFolder
+from bertkit.runs import RunFolder, find_named_folder
 from bertkit.scores import is_defined
 from bertkit.storage.atomic import write_text
 
@@ -129,5 +129,4 @@ def changed_settings(run: object, default: object) -> list[tuple[str, str]]:
 
 def base_name(model: Path) -> str:
     """The name of a model folder; for ``model/`` of a run folder, the name of the run."""
-    path = model.resolve()
-    return path.parent.name if path.name == "model" else path.name
+    return find_named_folder(model.resolve()).name

@@ -10,7 +10,7 @@ from bertkit.config import Setting, apply
 from bertkit.finetuning.baselines import write_baselines
 from bertkit.finetuning.defaults import finetuning_profile_settings, small_head_settings
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.results import read_results
+from bertkit.finetuning.results import find_best_run, read_results
 from bertkit.finetuning.run import finetune
 from bertkit.report.progress import Progress
 from bertkit.reproduction.benchmarks import Benchmark, find_benchmark
@@ -23,7 +23,6 @@ from bertkit.reproduction.pretrainings import Settings
 from bertkit.reproduction.systems import SystemModel, Systems
 from bertkit.runs import read_end
 from bertkit.scheduling import Unit, order_units
-from bertkit.scores import rank_score
 from bertkit.task_types import FileTask
 from bertkit.tasks.conll2003 import conll2003
 
@@ -118,12 +117,11 @@ class ReproductionPlan:
         )
 
     def _plan_table(self, table: PaperTable) -> PlannedTable:
-        has_systems = any(row.system is not None for row in table.rows)
         rows = {row.name: self._plan_row(row, table.columns) for row in table.rows}
         return PlannedTable(
             table=table,
             rows=list(rows.values()),
-            baselines=[self._plan_baselines(column.task if has_systems else None) for column in table.columns],
+            baselines=[self._plan_baselines(column.task) for column in table.columns],
             claims={each: self._plan_claim(each, rows[each.better], rows[each.worse]) for each in find_claims(table)},
         )
 
@@ -239,14 +237,11 @@ def _plan_comparison(better: PlannedCell, worse: PlannedCell, output: Path, dev_
     file = output / "comparisons" / f"{name}.json"
 
     def make(progress: Progress) -> None:
-        write_example_intervals(_best_finetuning(better), _best_finetuning(worse), dev_limit, file, progress)
+        first, second = (
+            find_best_run({run: read_results(run) for run in each.finetunings}) for each in (better, worse)
+        )
+        write_example_intervals(first, second, dev_limit, file, progress)
 
     needs = [*better.finetunings.values(), *worse.finetunings.values()]
     unit = Unit(name=f"comparisons/{name}", make=make, is_done=file.exists, needs=needs)
     return PlannedComparison(better=better, worse=worse, file=file, unit=unit)
-
-
-def _best_finetuning(cell: PlannedCell) -> Path:
-    """The run with the learning rate that is best on dev."""
-    results = {run: read_results(run) for run in cell.finetunings}
-    return max(results, key=lambda run: rank_score(results[run].metric, results[run].mean))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 
 from bertkit.finetuning.baselines import read_baselines
-from bertkit.finetuning.results import read_results
+from bertkit.finetuning.results import find_best_run, read_results
 from bertkit.pretraining.cost import read_cost
 from bertkit.reproduction.answers import Answer, Difference, judge
 from bertkit.reproduction.claims import Claim
@@ -27,7 +27,7 @@ from bertkit.reproduction.result_tables import Cell, Cost, ResultRow, ResultTabl
 from bertkit.reproduction.scales import PAPER
 from bertkit.reproduction.systems import SystemModel
 from bertkit.runs import read_run
-from bertkit.scores import is_defined, rank_score
+from bertkit.scores import is_defined
 
 _PERCENT = 100
 
@@ -95,13 +95,13 @@ class ResultsReader:
 
     def _read_cell(self, cell: PlannedCell, paper: float | None) -> tuple[Cell, float]:
         """The scores with the learning rate that is best on dev, and the seconds of all learning rates."""
-        results = [read_results(path) for path, unit in cell.finetunings.items() if unit.is_done()]
+        results = {path: read_results(path) for path, unit in cell.finetunings.items() if unit.is_done()}
         if not results:
             has_failed = any(unit.name in self._failed for unit in cell.finetunings.values())
             return Cell(paper=paper, why="failed" if has_failed else ""), 0.0
-        best = max(results, key=lambda result: rank_score(result.metric, result.mean))
+        best = results[find_best_run(results)]
         cell_of_best = _cell([seed.scores for seed in best.seeds], cell.column.score, paper)
-        return cell_of_best, sum(seed.seconds for each in results for seed in each.seeds)
+        return cell_of_best, sum(seed.seconds for each in results.values() for seed in each.seeds)
 
 
 def _read_baselines(planned: PlannedTable) -> list[ResultRow]:

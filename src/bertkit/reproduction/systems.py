@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bertkit.errors import did_you_mean, usage_error
 from bertkit.finetuning.word_models import build_word_model
 from bertkit.options.finetuning import FinetuneProfile
 from bertkit.pretraining.run import pretrain, resume
@@ -77,9 +76,6 @@ class Systems:
 
     def network(self, name: str, match: Match | None = None) -> Pretraining:
         """The pre-training of a network."""
-        if name not in self._networks:
-            known = [*self._networks, *_WORD_MODELS]
-            raise usage_error(f'no system named "{name}".{did_you_mean(name, known)}')
         return replace(self._networks[name], match=match)
 
     def has_cased(self, system: System) -> bool:

@@ -132,7 +132,7 @@ async def fill_masks(
         check_number(words, call.service.limits, "parameters.targets")
         found = await asyncio.to_thread(find_tokens, tokenizer, words)
         if missing := [word for word, id in found.items() if id is None]:
-            names = list_names(missing)
+            names = list_names([f'"{word}"' for word in missing])
             are = verb_of(len(missing), "is not a single token", "are not single tokens")
             raise invalid(f"{names} {are} of the vocabulary", "parameters.targets")
         candidates = tuple({id: None for id in found.values() if id is not None})
@@ -209,13 +209,16 @@ async def embed(
     dimensions: int | None = None,
     truncate: bool | None = None,
     field: str = "inputs",
+    places: Sequence[str] | None = None,
 ) -> NDArray[np.float32]:
     """The vectors (N, H) of N texts; ``dimensions`` keeps the first numbers; with ``normalize`` what remains has
-    length 1."""
+    length 1. ``field`` and ``places`` are for errors, as in ``Call.run``."""
     width = model.encoder.hidden_size
     if dimensions is not None and not 1 <= dimensions <= width:
         raise invalid(f"`dimensions` must be from 1 to {width}", "dimensions")
-    rows = await call.run(model, model.embeddings, texts, truncate=truncate, remedy=BY_REQUEST, field=field)
+    rows = await call.run(
+        model, model.embeddings, texts, truncate=truncate, remedy=BY_REQUEST, field=field, places=places
+    )
     vectors = np.stack(rows)[:, :dimensions]
     if normalize:
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
@@ -233,10 +236,10 @@ async def compare(
     call: Call, model: ServedModel, source: str, texts: Sequence[str], *, truncate: bool | None = None
 ) -> list[float]:
     """The cosine of the vector of ``source`` with that of each text."""
-    # One after the other: an empty queue has room for any one job, and not for two.
-    (one,) = await embed(call, model, [source], truncate=truncate, field="inputs.source_sentence")
-    others = await embed(call, model, texts, truncate=truncate, field="inputs.sentences")
-    return [float(cosine) for cosine in (others @ one).clip(-1, 1)]
+    places = [place_of("inputs.sentences", number, len(texts)) for number in range(len(texts))]
+    # One job, for which an empty queue always has room, and not for two.
+    vectors = await embed(call, model, [source, *texts], truncate=truncate, places=["inputs.source_sentence", *places])
+    return [float(cosine) for cosine in (vectors[1:] @ vectors[0]).clip(-1, 1)]
 
 
 def _set_stride(

@@ -12,7 +12,7 @@ from bertkit.errors import BertkitError
 from bertkit.server.errors import ServerError, invalid, unable
 from bertkit.server.inputs import place_of, refuse_repetition
 from bertkit.server.jobs import Job, Operation, TooLongError, Usage
-from bertkit.server.models import ServedModel
+from bertkit.server.models import EMBED, ServedModel
 from bertkit.server.service import Service
 
 BY_REQUEST = "ask for its end to be cut off with truncate: true"
@@ -62,6 +62,10 @@ class Call:
         self.model, self.task = model.name, task or model.tasks[0]
         return model
 
+    def find_embedder(self, name: object) -> ServedModel:
+        """The model that makes vectors; without a name the first that was trained for it, else the first of all."""
+        return self.find_model(name, EMBED, lambda model: model.makes_vectors)
+
     def find_deadline(self) -> float:
         """When the answer must be there: the time of the whole request, or as long from now as a request may take."""
         return self.deadline or time.monotonic() + self.service.limits.seconds
@@ -76,14 +80,14 @@ class Call:
         remedy: str = "",
         pairs: bool = False,
         field: str = "inputs",
-        numbered: bool = True,
+        places: Sequence[str] | None = None,
     ) -> list[Any]:
         """The results of an operation for all inputs.
 
         ``truncate`` is what the request says; None leaves it to the server. ``remedy`` is how the end of a text that is
         too long could be cut off, if it can.
-        ``field`` is for errors, with the number of an input unless all are made of one; of ``pairs`` the two texts are
-        too long together.
+        ``field`` is for errors, with the number of an input, or ``places`` has that of each input; of ``pairs`` the two
+        texts are too long together.
         """
         cut = self.service.truncate if truncate is None else truncate
         job = Job(operation, inputs, self.find_deadline(), cut, model.name)
@@ -91,7 +95,7 @@ class Call:
         try:
             results = await asyncio.wrap_future(self.service.batcher.submit(job))
         except TooLongError as error:
-            place = place_of(field, error.number, len(inputs) if numbered else 1)
+            place = place_of(field, error.number, len(inputs)) if places is None else places[error.number]
             raise _explain_length(error, place, remedy, pairs=pairs) from error
         except BertkitError as error:
             raise unable(model.describe_error(error)) from error

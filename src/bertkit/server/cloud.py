@@ -79,10 +79,6 @@ async def _predict_instances(call: Call, request: VertexRequest) -> object:
         raise malformed("`instances` must be a list with at least one input", "instances")
     check_number(request.instances, call.service.limits, "instances")
     records = [each if isinstance(each, dict) and "inputs" in each else {"inputs": each} for each in request.instances]
-    texts = [record["inputs"] for record in records if record.keys() == {"inputs"}]
-    task = huggingface.task_of_body(call.find_model(request.model), {"inputs": texts, **common})
-    if task in _NESTED and len(texts) == len(records) and all(isinstance(text, str) for text in texts):
-        return {"predictions": await huggingface.dispatch(call, {"inputs": texts, **common})}
     places = asyncio.Semaphore(_INSTANCES_AT_A_TIME)
     parts = [
         asyncio.ensure_future(_predict_instance(call, number, {**common, **record}, places))
@@ -103,7 +99,7 @@ async def _predict_instance(call: Call, number: int, body: dict[str, Any], place
         except ServerError as error:
             error.field = ".".join([f"instances[{number}]", *([error.field] if error.field else [])])
             raise
-    task = huggingface.task_of_body(call.find_model(body["model"]), body)
+    task = huggingface.task_of_body(call.service.model(body["model"]), body)
     return found if task not in _NESTED or isinstance(body["inputs"], list) else found[0]  # type: ignore[index]
 
 

@@ -51,8 +51,8 @@ class LimitedProtocol(HttpToolsProtocol):
     a file for it, the server could answer nobody.
     """
 
-    limits = Limits()
-    most_connections = _MOST_FILES
+    limits: Limits
+    most_connections: int
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)

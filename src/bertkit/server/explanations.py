@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from bertkit.errors import BertkitError
+from bertkit.errors import WRONG_USAGE, BertkitError, UnsupportedError
 from bertkit.inference.attention_maps import read_attention
 from bertkit.inference.saliency import explain
 from bertkit.report.explanation_pages import describe_truncation, render_attention, render_saliency
@@ -50,7 +50,8 @@ async def show_explanation(call: Call, _: None) -> object:
 async def _compute(service: Service, model: ServedModel, read: Callable[[], Found]) -> Found:
     """What ``read`` finds, computed one at a time, in a thread and with weights of its own: other requests go on.
 
-    429 if too many wait already. TimeoutError if it is not there before the deadline of a request.
+    422 for texts that the model does not read in this form, 424 for what it cannot do, 429 if too many wait already.
+    TimeoutError if it is not there before the deadline of a request.
     """
     service.state.explanations += 1
     try:
@@ -61,7 +62,8 @@ async def _compute(service: Service, model: ServedModel, read: Callable[[], Foun
                 await service.explaining.acquire()
                 return await asyncio.shield(_in_thread(service, read))
     except BertkitError as error:
-        raise unable(model.describe_error(error)) from error
+        is_of_request = error.exit_code == WRONG_USAGE and not isinstance(error, UnsupportedError)
+        raise (invalid if is_of_request else unable)(model.describe_error(error)) from error
     finally:
         service.state.explanations -= 1
 

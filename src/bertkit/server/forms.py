@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -117,7 +118,7 @@ async def home(call: Call, _: None) -> object:
     if "text/html" not in call.headers.get("accept", ""):
         return await health.ready(call, None)
     model = call.service.model(call.query.get("model"))
-    return page_reply(_page(call, model, None, {}, None, None, {}))
+    return page_reply(_page(call, model))
 
 
 async def submit(call: Call, body: bytes) -> object:
@@ -165,11 +166,11 @@ def _task(form: str) -> str:
 def _page(
     call: Call,
     model: ServedModel,
-    name: str | None,
-    fields: Mapping[str, str],
-    result: object,
-    failure: ServerError | None,
-    links: Mapping[str, str],
+    name: str | None = None,
+    fields: Mapping[str, str] = MappingProxyType({}),
+    result: object = None,
+    failure: ServerError | None = None,
+    links: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
     forms = {each: FORMS[each] for each in list_forms(model)}
     scheme = "https" if call.headers.get("x-forwarded-proto") == "https" else "http"  # behind a proxy with TLS

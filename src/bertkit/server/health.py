@@ -6,7 +6,8 @@ import time
 
 from bertkit.server.call import Call
 from bertkit.server.endpoint import Reply
-from bertkit.server.errors import ServerError, ended, loading, stopping
+from bertkit.server.errors import ended, loading, stopping
+from bertkit.server.huggingface import find_path_model
 
 
 async def live(call: Call, _: None) -> object:
@@ -18,17 +19,15 @@ async def live(call: Call, _: None) -> object:
 
 async def ready(call: Call, _: None) -> object:
     """200 while predictions are accepted; 503 before the models are loaded, after a signal to stop, and if the thread
-    of the models has ended. The answer has no names of models: it needs no key."""
+    of the models has ended. It needs no key: without one the answer does not depend on which models there are."""
     service = call.service
-    name = call.path_parameters.get("model")
-    is_unknown = name is not None and name not in service.models
-    if is_unknown and service.keys.allow(call.headers.get("authorization", "")):
-        raise ServerError(404, "no model has this name", field="model", kind="model_not_found")
     if service.state.stopping:
         raise stopping()
     if not service.state.warm:
         raise loading()
     _check_thread(call)
+    if call.path_parameters and service.keys.allow(call.headers.get("authorization", "")):
+        find_path_model(call)
     return {"status": "UP", "unix": time.time()}
 
 

@@ -116,7 +116,7 @@ async def feature_extraction(call: Call, request: EmbedRequest) -> object:
 
 async def read_texts(call: Call, request: EmbedRequest) -> tuple[ServedModel, list[str], EmbedParameters]:
     """The model, the texts with their prompt, and the settings; 422 if texts would lose their beginning."""
-    model = call.find_model(request.model, EMBED)
+    model = call.find_embedder(request.model)
     settings = request.settings()
     cuts = call.service.truncate if settings.truncate is None else settings.truncate
     if request.truncation_direction.lower() == "left" and cuts:
@@ -129,7 +129,7 @@ async def read_texts(call: Call, request: EmbedRequest) -> tuple[ServedModel, li
 
 async def sentence_similarity(call: Call, request: SimilarityRequest) -> object:
     """The cosine of each sentence with the source."""
-    model = call.find_model(request.model, EMBED)
+    model = call.find_embedder(request.model)
     source = check_text(request.inputs.source_sentence, call.service.limits, "inputs.source_sentence")
     texts = check_inputs(request.inputs.sentences, call.service.limits, "inputs.sentences")
     parameters = request.parameters or SimilarityParameters()
@@ -154,12 +154,8 @@ async def zero_shot_classification(call: Call, request: ZeroShotRequest) -> obje
         truncate=asks_to_truncate(request),
     )
     if _wants_columns(call.headers.get("user-agent", "")):
-        return {
-            "sequence": text,
-            "labels": [each.label for each in ranked],
-            "scores": [each.score for each in ranked],
-        }
-    return [{"label": each.label, "score": each.score} for each in ranked]
+        return {"sequence": text, "labels": [label for label, _ in ranked], "scores": [score for _, score in ranked]}
+    return [{"label": label, "score": score} for label, score in ranked]
 
 
 async def multiple_choice(call: Call, request: ChooseRequest) -> object:
@@ -188,11 +184,26 @@ HANDLERS: Mapping[str, tuple[type[msgspec.Struct], Any]] = {
 
 async def run_task(call: Call, body: dict[str, Any]) -> object:
     """``POST /pipeline/{task}``: the task that the path names."""
-    name = call.path_parameters["task"]
+    record, handle = HANDLERS[_check_task(call.path_parameters["task"])]
+    return await handle(call, convert(without_options(body), record))
+
+
+def find_path_model(call: Call, name: str | None = None) -> ServedModel:
+    """The model that answers a request with this path and this name; 404 for an unknown one, or an unknown task."""
+    if (task := call.path_parameters.get("task")) is None:
+        return call.find_model(name)
+    if _check_task(task) in (EMBED, SIMILARITY):
+        return call.find_embedder(name)
+    if task == ZERO_SHOT:
+        return call.find_model(name, "text-classification", can_infer)
+    return call.find_model(name, task)
+
+
+def _check_task(name: str) -> str:
+    """The name itself; 404 for an unknown one."""
     if name not in HANDLERS:
         raise ServerError(404, f"no task named {name[:100]}; there are: {', '.join(HANDLERS)}")
-    record, handle = HANDLERS[name]
-    return await handle(call, convert(without_options(body), record))
+    return name
 
 
 async def dispatch(call: Call, body: dict[str, Any]) -> object:

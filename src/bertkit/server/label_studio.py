@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
@@ -52,7 +53,7 @@ class Names(Struct):
 async def predict(call: Call, request: LabelStudioRequest) -> object:
     """Spans of a tagger, or the choice of a classifier, one result per task."""
     controls = read_controls(request.label_config)
-    model = call.find_model(request.model, prefer=lambda model: _kind(model) in controls)
+    model = _find_model(call, request.model, controls)
     kind = _kind(model)
     if kind is None:
         raise unable(f'the model "{model.name}" gives neither spans nor choices, which Label Studio asks for')
@@ -69,9 +70,17 @@ async def predict(call: Call, request: LabelStudioRequest) -> object:
     return {"results": [{**each, "model_version": model.name} for each in results]}
 
 
-async def setup(call: Call, _: dict[str, object]) -> object:
-    """The version that Label Studio shows."""
-    return {"model_version": call.find_model(None, prefer=lambda model: _kind(model) is not None).name}
+async def setup(call: Call, body: dict[str, Any]) -> object:
+    """The version that Label Studio shows: the model that predicts for the interface, which is the ``schema``."""
+    schema = body.get("schema")
+    if not isinstance(schema, str | None):
+        raise invalid("`schema` must be a string", "schema")
+    return {"model_version": _find_model(call, None, read_controls(schema, "schema")).name}
+
+
+def _find_model(call: Call, name: str | None, controls: Mapping[str, Names]) -> ServedModel:
+    """The model of this name; without one the first that gives what the interface has a control for."""
+    return call.find_model(name, prefer=lambda model: _kind(model) in controls)
 
 
 def _kind(model: ServedModel) -> str | None:
@@ -81,19 +90,19 @@ def _kind(model: ServedModel) -> str | None:
     return _CHOICES if isinstance(model.task, TextTask) and not model.gives_number else None
 
 
-def read_controls(config: str | None) -> dict[str, Names]:
+def read_controls(config: str | None, field: str = "label_config") -> dict[str, Names]:
     """For each kind of control in a labelling interface the names of the first one and of the text that it labels.
 
-    Without an interface the names are those that Label Studio's templates have.
+    Without an interface the names are those that Label Studio's templates have. ``field`` is for errors.
     """
     if not config:
         return {kind: Names(*_DEFAULT_NAMES) for kind in _CONTROLS.values()}
     if _DECLARATION.search(config):
-        raise invalid("`label_config` has a DOCTYPE, which an interface does not need", "label_config")
+        raise invalid(f"`{field}` has a DOCTYPE, which an interface does not need", field)
     try:
         root = ElementTree.fromstring(config)
     except ElementTree.ParseError as error:
-        raise invalid("`label_config` is not XML", "label_config") from error
+        raise invalid(f"`{field}` is not XML", field) from error
     keys = {text.get("name"): text.get("value", "").lstrip("$") for text in root.iter("Text")}
     default_control, default_text, default_key = _DEFAULT_NAMES
     controls: dict[str, Names] = {}

@@ -112,6 +112,11 @@ class ServedModel:
         task = task_for(self.pipeline, pair=True)
         return isinstance(task, TextTask) and task.pair
 
+    @property
+    def makes_vectors(self) -> bool:
+        """Whether the model was trained to make vectors of texts, which any model gives."""
+        return self.pipeline.models[0].embedding is not None
+
     def text_input(self, text: Text) -> TaskInput:
         """The input of a classifier or of a regression for a text or a pair."""
         if not isinstance(self.task, TextTask):

@@ -14,7 +14,7 @@ from bertkit.server.call import Call
 from bertkit.server.errors import malformed
 from bertkit.server.huggingface import label_records
 from bertkit.server.inputs import check_inputs
-from bertkit.server.models import EMBED, ServedModel
+from bertkit.server.models import ServedModel
 from bertkit.server.records import Request
 from bertkit.server.token_ids import read_ids
 from bertkit.task_types.probabilities import Activation
@@ -44,7 +44,7 @@ class EmbeddingsRequest(Request):
 
 async def embeddings(call: Call, request: EmbeddingsRequest) -> object:
     """Vectors of length 1, as numbers or as base64 of little-endian float32."""
-    model = call.find_model(request.model, EMBED)
+    model = call.find_embedder(request.model)
     _check_tokenizer(call, request, model)
     limits = call.service.limits
     texts = check_inputs(await read_ids(request.input, model, limits, "input"), limits, "input")

@@ -113,7 +113,12 @@ def _pages() -> list[Endpoint]:
         ("/explain", for_browsers(explanations.show_explanation), "Which tokens a prediction rests on", _EXPLAINED),
     )
     submit = Endpoint(
-        path="/page", handle=forms.submit, record=bytes, summary="A form of the page", tag="Page", accepts=FORM
+        path="/page",
+        handle=for_browsers(forms.submit),
+        record=bytes,
+        summary="A form of the page",
+        tag="Page",
+        accepts=FORM,
     )
     stream = StreamEndpoint(
         path="/stream",

@@ -14,6 +14,7 @@ from typing import Any
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.inference.pipeline import load
 from bertkit.options.job import InferencePrecision
+from bertkit.runs import find_named_folder
 from bertkit.server.batching import Batcher
 from bertkit.server.errors import ServerError, overloaded, unable
 from bertkit.server.keys import ApiKeys
@@ -29,9 +30,6 @@ LARGE_ANSWER = 65_536
 _NAMED = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
 _SHOWN = 100
 """Characters of an unknown name; the search for a similar one takes seconds for a name as long as a body."""
-
-_RUN_PARTS = ("model",)
-"""Folders that are named after their parent: the model of a run."""
 
 
 @dataclass
@@ -155,8 +153,7 @@ def _split(argument: str) -> tuple[str, Path]:
     if (match := _NAMED.fullmatch(argument)) and not Path(argument).exists():
         return match[1], Path(match[2])
     folder = Path(argument)
-    path = folder.absolute()
-    return (path.parent.name if path.name in _RUN_PARTS else path.name) or "model", folder
+    return find_named_folder(folder.absolute()).name or "model", folder
 
 
 def describe_models(models: Mapping[str, ServedModel]) -> str:

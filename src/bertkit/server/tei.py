@@ -14,10 +14,10 @@ from bertkit.inference.texts import Text
 from bertkit.server import abilities
 from bertkit.server.call import Call
 from bertkit.server.errors import invalid, unable
-from bertkit.server.huggingface import label_records, read_texts
+from bertkit.server.huggingface import find_path_model, label_records, read_texts
 from bertkit.server.inputs import check_inputs, check_number, check_text
 from bertkit.server.limits import Limits
-from bertkit.server.models import EMBED, ServedModel
+from bertkit.server.models import ServedModel
 from bertkit.server.records import EmbedRequest, Request
 from bertkit.task_types.probabilities import Activation
 
@@ -73,11 +73,8 @@ class SimpleToken(Struct):
 async def predict(call: Call, request: PredictRequest) -> object:
     """The labels of one text or pair, or of each of a batch. Two texts are one pair."""
     model = call.find_model(request.model, "text-classification")
-    limits = call.service.limits
-    if not isinstance(request.inputs, str):
-        check_number(request.inputs, limits, "inputs")
     single, texts = _read_texts(request.inputs)
-    checked = check_inputs(texts, limits)
+    checked = check_inputs(texts, call.service.limits)
     activation: Activation | None = "none" if request.raw_scores else model.number_activation
     lists = await abilities.classify(call, model, checked, activation=activation, truncate=request.truncate)
     return label_records(lists[0]) if single else [label_records(each) for each in lists]
@@ -112,7 +109,7 @@ async def embed_all(call: Call, request: EmbedRequest) -> object:
 
 async def embed_sparse(call: Call, request: EmbedRequest) -> object:
     """424: TEI has sparse vectors for SPLADE alone."""
-    model = call.find_model(request.model, EMBED)
+    model = call.find_embedder(request.model)
     raise unable(f'the model "{model.name}" has no sparse vectors, which only SPLADE has: /embed gives dense ones')
 
 
@@ -141,8 +138,8 @@ def _decode(request: DecodeRequest, tokenizer: SubwordTokenizer, limits: Limits)
 
 
 async def info(call: Call, _: None) -> object:
-    """What the first model is, or the one in the path."""
-    model = call.find_model(call.query.get("model"))
+    """What the model of the path is, or the one that answers for its task; else the first."""
+    model = find_path_model(call, call.query.get("model"))
     limits = call.service.limits
     return {
         "model_id": model.name,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bertkit.server.abilities import LabelScore
 from bertkit.server.activations import activate
 from bertkit.server.call import BY_REQUEST, Call
 from bertkit.server.errors import invalid, unable
@@ -32,8 +31,8 @@ async def classify_zero_shot(
     template: str | None,
     several: bool,
     truncate: bool | None = None,
-) -> list[LabelScore]:
-    """Candidate labels by the probability that the text entails the hypothesis with the label.
+) -> list[tuple[str, float]]:
+    """Candidate labels with the probability that the text entails the hypothesis with the label, the best first.
 
     The probabilities of all labels sum to 1; with ``several`` each label is decided alone, against contradiction.
     """
@@ -46,8 +45,9 @@ async def classify_zero_shot(
     if not can_infer(model):
         raise unable(f'the model "{model.name}" is not trained for inference: it has no label "{_ENTAILMENT}"')
     inputs = [model.text_input((text, template.replace("{}", label))) for label in labels]
+    places = ["inputs"] * len(inputs)  # all are made of one text
     results: list[TaskResult] = await call.run(
-        model, model.predictions, inputs, truncate=truncate, remedy=BY_REQUEST, numbered=False
+        model, model.predictions, inputs, truncate=truncate, remedy=BY_REQUEST, places=places
     )
     logits = np.array([mean_output(result.outputs, "logits") for result in results])
     entailed = logits[:, names.index(_ENTAILMENT)]
@@ -56,9 +56,7 @@ async def classify_zero_shot(
         scores = [activate(pair, "softmax")[1] for pair in pairs]
     else:
         scores = activate(entailed, "softmax")
-    best = max(scores)
-    ranked = [LabelScore(label, each, each == best) for label, each in zip(labels, scores, strict=True)]
-    return sorted(ranked, key=lambda each: -each.score)
+    return sorted(zip(labels, scores, strict=True), key=lambda each: -each[1])
 
 
 def find_opposite(model: ServedModel, names: Sequence[str]) -> int:

@@ -71,7 +71,7 @@ def peer_systems(
 
 
 def _load_own(folder: Path, precision: ResolvedPrecision) -> Embed:
-    return load(folder, precision=precision).embed
+    return load(folder, precision=precision, device="cpu").embed
 
 
 def in_batches(run: Callable[[Any, Any], Any], model: EncoderPipeline, size: int) -> Embed:
