@@ -30,6 +30,9 @@ from bertkit.ranges import PositiveInt, check_ranges
 from bertkit.rng import CounterRng
 from bertkit.text.words import WordLevel
 
+_WITHOUT_MASKS = {"nsp", "clm", "bilm", "passages"}
+"""Objectives that replace no tokens; one of a user's own may."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingTask(ObjectiveSettings):
@@ -80,7 +83,7 @@ class PretrainingTask(ObjectiveSettings):
     def needs(self) -> dict[str, str]:
         """The settings that these ones switch off, and what would switch them on."""
         needed = {} if self.samples_pairs else {"sampling.random_next": "an objective that reads pairs, such as nsp"}
-        if "mlm" not in [objective.label for objective in self.objective_classes()]:
+        if {objective.label for objective in self.objective_classes()} <= _WITHOUT_MASKS:
             needed["masking"] = "the objective mlm"
         if not self.reads_streams:
             return needed | {"samples": "the objective bilm"}
