@@ -135,8 +135,8 @@ class OrderedSource(BatchSource, Protocol):
 class EncoderConfig(Protocol):
     """The frozen dataclass that an encoder is built from, and nothing else.
 
-    Fields of one meaning have one name: ``vocab_size``, ``hidden_size``, ``num_layers``, ``num_heads``, ``pad_id``,
-    ``max_positions``, ``dropout``, ``initializer_range``; so has a ``context`` other than "bidirectional".
+    Fields with a common meaning have these names: ``vocab_size``, ``hidden_size``, ``num_layers``, ``num_heads``,
+    ``max_positions``, ``pad_id``, ``dropout``, ``initializer_range``, and ``context`` if it is not "bidirectional".
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -300,7 +300,8 @@ class PretrainingObjective(Objective):
     ``context`` is what the encoder must be, None for any. ``rows`` are the examples it needs; those of "pairs" come
     with ``labels["nsp"]``, 0 where the second segment follows the first and 1 where it is random, and those of
     "passages" with ``labels["passages"]``. With ``compares_examples`` the loss of an example depends on the others of
-    its micro-batch. ``pipeline_tag`` is Hugging Face's name for what such a model is for.
+    its micro-batch. ``pipeline_tag`` is Hugging Face's name for what such a model is for. One that ``masks`` may read
+    ``settings.masking``.
 
     Labels are built in the order of ``task.objectives``, each from the input as those before it have changed it. One
     that replaces tokens comes last where the others are to predict the original; one that moves tokens comes first.
@@ -309,6 +310,7 @@ class PretrainingObjective(Objective):
     context: ClassVar[Context | None] = None
     rows: ClassVar[RowKind] = "any"
     compares_examples: ClassVar[bool] = False
+    masks: ClassVar[bool] = True
     pipeline_tag: ClassVar[str] = "feature-extraction"
 
     @classmethod
@@ -329,7 +331,7 @@ class PretrainingObjective(Objective):
 
     @classmethod
     def default_settings(cls, vocab_size: int) -> Mapping[str, object]:
-        """Settings of a run with this objective, by path; the user's win. They may depend on ``vocab_size``."""
+        """Settings of a run with this objective, by path, for a ``vocab_size``; the user's settings override them."""
         return {}
 
 

@@ -86,5 +86,7 @@ def test_what_is_said_of_the_length_of_vectors_overrules_the_model(
 def test_an_encoding_without_texts_is_refused(workspace: Path, tmp_path: Path) -> None:
     output = tmp_path / "v.npy"
     bertkit.embed(workspace / "run", workspace / "reviews.csv", output=output, progress="quiet")
-    with pytest.raises(BertkitError, match="encoding is cp1252, and no texts are read: give texts, or leave it out"):
+    with pytest.raises(
+        BertkitError, match="encoding is for the file of texts, and none is named: give texts, or leave"
+    ):
         bertkit.search(output, "river", model=workspace / "run", encoding="cp1252")

@@ -85,6 +85,12 @@ def test_several_files_and_files_without_long_texts(tmp_path: Path) -> None:
     assert not occurs(EvaluationTexts([paths[1]]), THIRTEEN)
 
 
+def test_json_may_be_divided_anywhere(tmp_path: Path) -> None:
+    path = tmp_path / "dev.json"
+    path.write_text(f'{{"version": "1.1",\n "data": ["{THIRTEEN}"]}}')
+    assert occurs(EvaluationTexts([path]), THIRTEEN)
+
+
 @pytest.mark.parametrize("name", ["dev.json", "dev.jsonl"])
 def test_a_file_that_is_not_json_is_an_error(tmp_path: Path, name: str) -> None:
     path = tmp_path / name

@@ -117,7 +117,7 @@ def test_one_answer_where_most_are_right_asks_for_weights() -> None:
 def test_a_rare_class_makes_a_score_of_classes_uncertain() -> None:
     gold = ["good"] * 298 + ["bad"] * 2
     (found,) = cautions(gold, gold, metric="macro_f1")
-    assert found == 'macro_f1 is uncertain, whatever its interval: dev has 2 examples of "bad"'
+    assert found == 'macro_f1 is less certain than its interval says: dev has 2 examples of "bad"'
     assert cautions(gold, gold) == []
     assert cautions(["good"] * 290 + ["bad"] * 10, gold, metric="macro_f1") == []
 

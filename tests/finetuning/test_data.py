@@ -59,16 +59,20 @@ def test_text_that_the_vocabulary_does_not_have_is_reported(build: Build, capsys
     rows = "sentence\tlabel\n대사 하나하나가 위트\t0\n굿 그리고\t1\n"
     (run.output.parent / "train.tsv").write_text(rows, encoding="utf-8")
     load_data(run, Progress("plain"))
-    assert "on average 83% of the tokens of a text are unknown to the vocabulary of " in capsys.readouterr().err
+    assert (
+        "on average 100% of the tokens of a training row are unknown to the vocabulary of " in capsys.readouterr().err
+    )
 
 
 def test_texts_of_one_long_word_are_unknown(build: Build, capsys: pytest.CaptureFixture[str]) -> None:
     """Such as DNA without spaces: one token of hundreds of letters, beside texts of many tokens."""
     run = build()
-    rows = [f"{'acgt' * 99}\t{n % 2}\n" for n in range(4)] + [f"{'fine ' * 40}\t{n % 2}\n" for n in range(4)]
+    rows = [f"{'acgt' * 99}\t{n % 2}\n" for n in range(4)] + [
+        f"{'seven wide rivers ' * 14}\t{n % 2}\n" for n in range(4)
+    ]
     (run.output.parent / "train.tsv").write_text("sentence\tlabel\n" + "".join(rows), encoding="utf-8")
     load_data(run, Progress("plain"))
-    assert "on average 50% of the tokens of a text are unknown" in capsys.readouterr().err
+    assert "on average 50% of the tokens of a training row are unknown" in capsys.readouterr().err
 
 
 def test_a_limit_that_leaves_one_class_is_reported(build: Build, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
-from unittest.mock import Mock
 
 import pytest
 from tests.tiny_bert import make_encoder, make_tokenizer
@@ -15,7 +14,6 @@ from tests.tiny_bert import make_encoder, make_tokenizer
 from bertkit.checkpoint.model_folder import ModelFolder, has_pooler
 from bertkit.checkpoint.save_model import save_model
 from bertkit.config import Setting, apply
-from bertkit.encoder_types.building import sketch_encoder
 from bertkit.errors import BertkitError
 from bertkit.finetuning import defaults
 from bertkit.finetuning.defaults import (
@@ -154,15 +152,6 @@ def test_large_models_have_the_published_settings(tmp_path: Path, layers: int, h
     folder = bert(tmp_path, layers, hidden)
     assert count_layer_parameters(folder) == 12 * layers * hidden**2
     assert is_small(folder) is small
-
-
-def test_the_layers_of_a_folder_are_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = Mock(wraps=sketch_encoder)
-    monkeypatch.setattr(defaults, "sketch_encoder", counted)
-    folder = bert(tmp_path, 4, 256)
-    assert is_small(folder)
-    assert small_model_settings(folder, mrpc, 2_000)["task.pair_head"]
-    assert counted.call_count == 1
 
 
 def test_small_models_learn_faster_and_longer_from_few_examples(tmp_path: Path) -> None:

@@ -114,7 +114,8 @@ def test_links_to_folders_are_listed_and_links_to_nothing_are_errors(tmp_path: P
 
 
 def test_the_vocabulary_of_a_tokenizer_is_no_text(tmp_path: Path) -> None:
-    text = touch(tmp_path / "corpus" / "a.txt")
-    for name in ("tokenizer.json", "vocab.txt"):
-        touch(tmp_path / "corpus" / "tok" / name)
-    assert find_text_files([tmp_path / "corpus"]).files == (text,)
+    texts = [touch(tmp_path / name) for name in ("a/vocab.txt", "tok/b.txt")]
+    others = [touch(tmp_path / "tok" / name) for name in ("tokenizer.json", "train.log", "vocab.txt")]
+    found = find_text_files([tmp_path])
+    assert found.files == tuple(texts)
+    assert found.skipped == tuple(others)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ def test_classes_have_the_weights_of_the_model() -> None:
     train = examples(*[("ok run", "normal")] * 60, ("ok stop", "odd"))
     dev = examples(("ok stop", "odd"))
     assert predict_classes(train, dev) == ["normal"]
-    assert predict_classes(train, dev, {"odd": 60.0}) == ["odd"]
+    assert predict_classes(train, dev, {"odd": 60.0, "of no row": 2.0}) == ["odd"]
 
 
 def test_nearly_as_many_classes_as_rows_are_no_reason_for_a_warning() -> None:
@@ -55,7 +55,7 @@ def test_nearly_as_many_classes_as_rows_are_no_reason_for_a_warning() -> None:
 def test_many_classes_are_learned_from_frequent_features(monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = []
 
-    def fit(features: Any, answers: Sequence[str], weights: None) -> Any:
+    def fit(features: Any, answers: Sequence[str], weights: Mapping[str, float]) -> Any:
         fitted.append(features.shape[1])
         return _fit_logistic_regression(features, answers, weights)
 

@@ -128,6 +128,11 @@ def test_amounts_of_money_are_not_taken_for_labels(here: Path, form: str) -> Non
     fails("look like amounts of money. Write the numbers alone, such as 1185.06", BAD_DATA, path)
 
 
+def test_codes_of_letters_and_a_number_are_classes(here: Path) -> None:
+    path = write_csv(here / "n.csv", [(str(row), sentence(row), f"SDG {row % 3}") for row in range(60)])
+    assert guess(path).task.labels == ("SDG 0", "SDG 1", "SDG 2")
+
+
 @pytest.mark.parametrize("mark", [" ", "'"])
 def test_numbers_with_separated_thousands_are_not_taken_for_classes(here: Path, mark: str) -> None:
     path = here / "n.csv"

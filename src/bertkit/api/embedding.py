@@ -60,7 +60,7 @@ def search(options: SearchOptions) -> Results[Neighbour]:
     """``row`` (from 1), ``score`` (the cosine) and ``text`` of each result, the nearest first; ``query`` of several."""
     stored = StoredVectors(Path(options.vectors))
     if options.texts is None and options.encoding is not None:
-        raise usage_error(f"encoding is {options.encoding}, and no texts are read: give texts, or leave it out.")
+        raise usage_error("encoding is for the file of texts, and none is named: give texts, or leave encoding out.")
     source = stored.path if stored.holds_texts and options.texts is None else optional_path(options.texts)
     column = None if source is None else _open_texts(source, stored.record.text, options.encoding)
     model = options.model if isinstance(options.model, Pipeline) else load(cast(AnyPath, options.model))

@@ -131,7 +131,7 @@ def stack(rows: Sequence[Feature], *, labels: Mapping[str, Label]) -> Feature:
 
 
 def collate(features: Sequence[Feature], *, pad_id: int) -> Batch:
-    """A batch (R, T) of features, padded at the end to the longest; every row of a feature of several is a row."""
+    """A batch (R, T) of features, padded at the end to the longest; a feature with several rows gives several."""
     rows = [row for feature in features for row in _rows(feature)]
     lengths = np.array([len(row) for row in rows])
     width = int(lengths.max())

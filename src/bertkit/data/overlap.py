@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from json import JSONDecodeError
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.data.ngrams import NgramHasher
-from bertkit.errors import data_error
-from bertkit.formats.json_records import begins_one_value
-from bertkit.formats.lines import Lines, at_line
+from bertkit.errors import BertkitError, data_error
+from bertkit.formats.lines import at_line, open_lines
 from bertkit.formats.tables import Table
 from bertkit.storage.json_text import parse_json
 from bertkit.storage.suffixes import JSON, suffix_of
@@ -95,22 +95,41 @@ def _read(file: Path) -> Iterator[str]:
         for row in table.rows(*table.columns):
             yield from row.cells
         return
-    lines = Lines(file)
-    if suffix not in JSON:
-        yield from lines.read()
-    elif suffix == ".json" and begins_one_value(next(filter(str.strip, lines.peek()), "")):
-        yield from _strings(_parse(str(file), "".join(lines.read())))
-    else:
-        for number, line in enumerate(lines.read(), start=1):
-            if line.strip():
-                yield from _strings(_parse(at_line(file, number), line))
+    if suffix == ".json" and (whole := _read_whole(file)) is not None:
+        yield from _strings(whole)
+        return
+    with open_lines(file) as lines:
+        if suffix in JSON:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield from _strings(_parse(at_line(file, number), line))
+        else:
+            yield from lines
+
+
+def _read_whole(file: Path) -> object:
+    """The value in a file of JSON; None if it has one in each line."""
+    with open_lines(file) as lines:
+        text = "".join(lines)
+    try:
+        return parse_json(text)
+    except JSONDecodeError as error:
+        if error.msg == "Extra data":
+            return None
+        raise _unreadable(str(file), error) from error
+    except ValueError as error:
+        raise _unreadable(str(file), error) from error
 
 
 def _parse(place: str, text: str) -> object:
     try:
         return parse_json(text)
     except ValueError as error:
-        raise data_error(f"{place} is not JSON that can be read: {error}.") from error
+        raise _unreadable(place, error) from error
+
+
+def _unreadable(place: str, error: ValueError) -> BertkitError:
+    return data_error(f"{place} is not JSON that can be read: {error}.")
 
 
 def _strings(value: object) -> Iterator[str]:

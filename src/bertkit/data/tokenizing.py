@@ -41,7 +41,7 @@ class TokenizedBlock:
 
 @dataclass(frozen=True, slots=True)
 class TokenizerFile:
-    """What a worker needs of a tokenizer: its ``tokenizer.json``, and what that does not say."""
+    """What a worker needs of a tokenizer: its ``tokenizer.json``, and the model's own special tokens."""
 
     file: Path
     vocab_size: int

@@ -123,7 +123,7 @@ def _caution_about_rare_classes(task: FileTask, gold: Sequence[object], split: s
     if counts[rarest] >= _FEW_OF_A_CLASS:
         return []
     few = f'{split} has {count_of(counts[rarest], "example")} of "{rarest}"'
-    return [f"{task.metric} is uncertain, whatever its interval: {few}"]
+    return [f"{task.metric} is less certain than its interval says: {few}"]
 
 
 def _caution_about_zero(score: Score, task: FileTask, gold: Sequence[object], split: str) -> list[str]:

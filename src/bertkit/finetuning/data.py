@@ -146,9 +146,9 @@ def _describe_lengths(features: Sequence[Feature]) -> str:
 
 
 def _describe_unknown(run: FinetuneRun, features: Sequence[Feature], tokenizer: Tokenizer) -> str:
-    """A sentence if much of the text is unknown to the vocabulary, as text in another script is, and long words are.
+    """A sentence if much of the text is unknown to the vocabulary, such as text in another script, or very long words.
 
-    The share is the mean over the texts: a text of one word of 300 letters is a single unknown token.
+    The share is the mean over rows, as a text of one word of 300 letters is a single unknown token.
     """
     if features[0].input_ids.ndim > features[0].segment_ids.ndim:
         return ""  # a word that is unknown has its characters
@@ -158,8 +158,8 @@ def _describe_unknown(run: FinetuneRun, features: Sequence[Feature], tokenizer: 
     if share < _MANY_UNKNOWN:
         return ""
     return (
-        f"on average {share:.0%} of the tokens of a text are unknown to the vocabulary of {run.model}, which makes one "
-        "token of all of them: choose a model for the language of the texts, or put spaces into very long words"
+        f"on average {share:.0%} of the tokens of a training row are unknown to the vocabulary of {run.model}: choose "
+        "a model for the language of the texts, or put spaces into very long words"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TypeVar
 
 from torch import nn
@@ -183,7 +182,6 @@ def small_model_settings(folder: ModelFolder, task: FileTask, num_examples: int)
     return {path: value for path, value in found.items() if value is not None}
 
 
-@lru_cache(maxsize=1)  # one fine-tuning asks several times
 def count_layer_parameters(folder: ModelFolder) -> int:
     """The entries of the matrices in all layers; 0 for an encoder that is not a stack of similar layers."""
     encoder = sketch_encoder(folder.spec, folder.config)

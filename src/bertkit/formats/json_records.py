@@ -39,12 +39,6 @@ def _objects(path: Path, lines: Iterable[str], *, whole: bool) -> Iterator[tuple
         yield number, record
 
 
-def begins_one_value(line: str) -> bool:
-    """Whether JSON with this first line is one value, a list or an object of several lines, and not one per line."""
-    begin = line.strip()
-    return begin.startswith("[") or begin == "{"
-
-
 def list_nested(records: Iterable[Record]) -> list[str]:
     """The fields inside of objects that are no objects or lists themselves, with a dot between the names."""
     found: dict[str, None] = {}

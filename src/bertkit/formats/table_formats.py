@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple
 from bertkit.errors import BertkitError, data_error, usage_error
 from bertkit.formats.arrow import dataset_splits
 from bertkit.formats.cells import is_number
-from bertkit.formats.json_records import begins_one_value
 from bertkit.formats.lines import Lines, at_line
 from bertkit.formats.text_folders import COLUMNS
 from bertkit.formats.workbooks import is_workbook
@@ -87,7 +86,8 @@ def guess_format(path: Path, lines: Lines) -> Format:
     if _SEPARATOR_LINE.fullmatch(sample[0].strip()):
         raise data_error(f"{at_line(path, 1)}: {sample[0].strip()} is a line for Excel alone. Delete it.")
     if suffix in JSON:
-        return Format(kind="json" if suffix == ".json" and begins_one_value(sample[0]) else "jsonl")
+        begin = sample[0].strip()
+        return Format(kind="json" if suffix == ".json" and (begin[0] == "[" or begin == "{") else "jsonl")
     if suffix == ".txt" and "\t" not in sample[0]:
         return Format(kind="lines", names=("text",))
     delimiter = _guess_delimiter(path, sample)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -50,7 +50,9 @@ _CONVERTERS = {
 _WIKI_EXTRACTOR_NAME = re.compile(r"wiki_\d+")
 """The only files without a suffix that are read from a folder, where others are licences and programs."""
 
-_TOKENIZER = "tokenizer.json"
+_VOCABULARIES = ("vocab.txt", "merges.txt")
+_BESIDE_VOCABULARIES = ("tokenizer.json", "tokenizer_config.json", "config.json", "bert_config.json")
+"""Files of a tokenizer or a model, whose vocabulary is no text."""
 
 _NOT_UTF_8 = re.compile("[\udc80-\udcff]")
 """How Python spells the bytes of a name that are not UTF-8."""
@@ -94,11 +96,12 @@ def find_text_files(paths: Sequence[Path]) -> TextFiles:
             files.append(path)
             continue
         below = list(_walk(path, links))
-        readable = [each for each in below if is_text_in_folder(each)]
+        all_below = set(below)
+        readable = [each for each in below if is_text_in_folder(each) and not _is_vocabulary(each, all_below)]
         if not readable:
             raise data_error(f"{path} has no file of text among {count_of(len(below), 'file')}. {_READABLE}")
         files += readable
-        skipped += sorted(set(below) - set(readable))
+        skipped += sorted(all_below - set(readable))
     return TextFiles(files=tuple(files), skipped=tuple(skipped), links=tuple(links))
 
 
@@ -131,7 +134,7 @@ _READABLE = f"bertkit reads {' '.join(filter(None, _KINDS))}, each plain or {' '
 
 def _walk(folder: Path, links: list[Path]) -> Iterator[Path]:
     """All files below ``folder``, in sorted order whatever the file system, and links to nothing: reading one is an
-    error. Links to folders are not followed, and added to ``links``. Folders of a tokenizer or a model are left out."""
+    error. Links to folders are not followed, and added to ``links``."""
     if isinstance(folder, RemotePath):
         yield from folder.files_below()
         return
@@ -139,18 +142,21 @@ def _walk(folder: Path, links: list[Path]) -> Iterator[Path]:
         if entry.name.startswith("."):
             continue
         if entry.is_dir(follow_symlinks=False):
-            if not Path(entry.path, _TOKENIZER).is_file():  # beside which vocab.txt is no text
-                yield from _walk(Path(entry.path), links)
+            yield from _walk(Path(entry.path), links)
         elif entry.is_dir():
             links.append(Path(entry.path))
         elif entry.is_file() or entry.is_symlink():
             yield Path(entry.path)
 
 
+def _is_vocabulary(path: Path, files: Collection[Path]) -> bool:
+    return path.name in _VOCABULARIES and any(path.parent / name in files for name in _BESIDE_VOCABULARIES)
+
+
 def is_text_in_folder(path: Path) -> bool:
-    """Whether a file of a folder is read as text, by its name."""
+    """Whether a file of a folder is read as text, by its name; logs are if they are named."""
     suffix = suffix_of(path)
-    return suffix in _KINDS if suffix else _WIKI_EXTRACTOR_NAME.match(path.name) is not None
+    return suffix in _KINDS and suffix != ".log" if suffix else _WIKI_EXTRACTOR_NAME.match(path.name) is not None
 
 
 def _suggest_name(path: Path) -> str:

@@ -50,7 +50,8 @@ _Pick = Callable[[Outputs], Tensor]
 class Saliency(Result):
     """``contributions`` (T) of the ``tokens`` (T) to the score of ``prediction``; their sum is nearly ``difference``.
 
-    The score is a logit, or for a regression the number in the unit of the files unless ``task.numbers`` has another;
+    The prediction is in words, such as ``B-PER for "Ada"``. The score is a logit, or for a regression the number in the
+    unit of the files unless ``task.numbers`` has another;
     ``difference`` is the score of the text minus that of padding. ``num_truncated`` tokens at the end of the text are
     not read.
     """

@@ -28,6 +28,7 @@ class AdjacentPassages(PretrainingObjective):
     """
 
     label = "passages"
+    masks: ClassVar[bool] = False
     weight = 0.1
     reads_pooled = False
     in_huggingface = False

@@ -30,9 +30,6 @@ from bertkit.ranges import PositiveInt, check_ranges
 from bertkit.rng import CounterRng
 from bertkit.text.words import WordLevel
 
-_WITHOUT_MASKS = {"nsp", "clm", "bilm", "passages"}
-"""Objectives that replace no tokens; one of a user's own may."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingTask(ObjectiveSettings):
@@ -83,7 +80,7 @@ class PretrainingTask(ObjectiveSettings):
     def needs(self) -> dict[str, str]:
         """The settings that these ones switch off, and what would switch them on."""
         needed = {} if self.samples_pairs else {"sampling.random_next": "an objective that reads pairs, such as nsp"}
-        if {objective.label for objective in self.objective_classes()} <= _WITHOUT_MASKS:
+        if not any(objective.masks for objective in self.objective_classes()):
             needed["masking"] = "the objective mlm"
         if not self.reads_streams:
             return needed | {"samples": "the objective bilm"}

@@ -140,8 +140,8 @@ def tag_words(text: str, words: Sequence[str], spans: Sequence[Span], where: str
 
 def _count_widened(text: str, words: Sequence[str], spans: Sequence[Span]) -> int:
     """The spans that begin or end inside of a word."""
-    places = place_words(text, words)
-    return sum(any(start < edge < end for start, end in places for edge in span[:2]) for span in spans)
+    inside = {at for start, end in place_words(text, words) for at in range(start + 1, end)}
+    return sum(span.start in inside or span.end in inside for span in spans)
 
 
 def _read(cell: str) -> list[Span] | None:

@@ -48,7 +48,7 @@ _HELD_FOR_THRESHOLD = 0.2
 _LONGEST_TEXT = 5_000
 """Characters of a text that are read."""
 
-_CAPITAL_INSIDE = re.compile(r"[a-z]\S*[A-Z]")
+_CAPITAL_INSIDE = re.compile(r"[^a-z]*[a-z][^A-Z]*[A-Z]")
 _MOST_CAPITALS_INSIDE = 0.02
 """The share of words with a capital after a small letter up to which case is ignored: Wikipedia has 0.0035, programs in
 Python 0.04, chemical formulas (SMILES) 0.5 to 0.8."""
@@ -75,7 +75,8 @@ def predict_classes(
     if features.shape[1] > most:
         kept = np.sort(np.argsort(-features.getnnz(axis=0), kind="stable")[:most])
         features, dev_features = features[:, kept], dev_features[:, kept]
-    model = _fit_logistic_regression(features, labels, weights)
+    present = {label: (weights or {}).get(label, 1.0) for label in set(labels)}  # others are refused
+    model = _fit_logistic_regression(features, labels, present)
     return [str(label) for label in model.predict(dev_features)]
 
 
@@ -161,7 +162,7 @@ def _tf_idf(**settings: object) -> Any:
 def _case_matters(texts: Sequence[str]) -> bool:
     """Whether many words have a capital after a small letter, as in formulas of chemistry and in programs."""
     words = list(itertools.chain.from_iterable(map(str.split, texts)))
-    return sum(_CAPITAL_INSIDE.search(word) is not None for word in words) > _MOST_CAPITALS_INSIDE * len(words)
+    return sum(_CAPITAL_INSIDE.match(word) is not None for word in words) > _MOST_CAPITALS_INSIDE * len(words)
 
 
 def _fit_logistic_regression(

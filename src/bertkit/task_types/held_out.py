@@ -49,14 +49,14 @@ def text_key(example: Labelled) -> str:
     return hash_texts(example.first, example.second or "")
 
 
-def _exact_key(example: Labelled) -> tuple[str, ...]:
-    """The texts of an example, in which case matters: c1ccccc1 is benzene, and C1CCCCC1 is not."""
-    return tuple(" ".join(text.split()) for text in (example.first, example.second or ""))
+def _exact_key(example: Labelled) -> str:
+    """The same, but case matters: c1ccccc1 is benzene, and C1CCCCC1 is not."""
+    return hash_texts(example.first, example.second or "", fold=False)
 
 
-def hash_texts(*texts: str) -> str:
-    """The hash of several texts, in which case and spacing are ignored."""
-    plain = "\0".join(" ".join(text.casefold().split()) for text in texts)
+def hash_texts(*texts: str, fold: bool = True) -> str:
+    """The hash of several texts, in which spacing is ignored, and with ``fold`` case."""
+    plain = "\0".join(" ".join((text.casefold() if fold else text).split()) for text in texts)
     return hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
@@ -205,7 +205,7 @@ def describe_shared_texts(train: Container[str], examples: Sequence[Labelled], s
 
 def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list[str]:
     """Sentences about texts that dev shares with train, and texts of train with different labels or in several rows."""
-    labels: dict[tuple[str, ...], set[object]] = {}
+    labels: dict[str, set[object]] = {}
     keys = list(map(_exact_key, train))
     for key, example in zip(keys, train, strict=True):
         labels.setdefault(key, set()).add(example.label)

@@ -23,7 +23,7 @@ class Reader(ABC, Generic[E]):
     """
 
     makes_ids_unique: ClassVar[bool] = False
-    held_out: ClassVar[HoldOut]
+    held_out: ClassVar[HoldOut] = ROWS
 
     name: str
     files: TaskFiles
@@ -119,6 +119,4 @@ class Reader(ABC, Generic[E]):
 
 @dataclass(frozen=True, kw_only=True)
 class RowReader(Reader[L], Generic[L]):
-    """Reads tables with an example in each row."""
-
-    held_out = ROWS
+    """Reads tables with an example in each row, which has one text or two."""

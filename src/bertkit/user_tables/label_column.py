@@ -40,7 +40,8 @@ _WRITE_POINTS = "Write 1,5 as 1.5 and 1,000 as 1000"
 
 _PERCENTAGE = re.compile(r"[+-]?\d+([.,]\d+)?\s*%")
 
-_AMOUNT = re.compile(r"[+-]?(?:[$€£¥₹₩]|[A-Z]{3})\s?\d[\d.,'\s]*|[+-]?\d[\d.,'\s]*(?:[$€£¥₹₩]|[A-Z]{3})")
+_CURRENCY = "(?:[$€£¥₹₩]|USD|EUR|GBP|JPY|CHF|CNY|INR|KRW|CAD|AUD)"
+_AMOUNT = re.compile(rf"[+-]?{_CURRENCY}\s?\d[\d.,'\s]*|[+-]?\d[\d.,'\s]*{_CURRENCY}")
 
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}([,. '\u2019\u00a0\u202f]\d{3})+(\.\d+)?")
 
