@@ -48,6 +48,7 @@ def teacher(texts: dict[str, Path], model: Path, tmp_path_factory: pytest.TempPa
     return output
 
 
+@pytest.mark.slow
 def test_a_student_learns_from_unlabelled_texts_what_few_labels_do_not_teach(
     texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path
 ) -> None:
