@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,11 @@ def test_classes_have_the_weights_of_the_model() -> None:
     assert predict_classes(train, dev, {"odd": 60.0, "of no row": 2.0}) == ["odd"]
 
 
+def test_classes_may_have_numbers_as_names() -> None:
+    train = examples(*[(GOOD, "1"), (BAD, "0")] * 9)
+    assert predict_classes(train, train[:2]) == predict_classes(train, train[:2], {"1": 2.0}) == ["1", "0"]
+
+
 def test_nearly_as_many_classes_as_rows_are_no_reason_for_a_warning() -> None:
     train = examples(*[(f"film {row}", f"class {min(row, 25)}") for row in range(30)])  # warnings are errors in tests
     assert predict_classes(train, examples(("film 7", "class 7"))) == ["class 7"]
@@ -55,7 +60,7 @@ def test_nearly_as_many_classes_as_rows_are_no_reason_for_a_warning() -> None:
 def test_many_classes_are_learned_from_frequent_features(monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = []
 
-    def fit(features: Any, answers: Sequence[str], weights: Mapping[str, float]) -> Any:
+    def fit(features: Any, answers: Sequence[str], weights: None) -> Any:
         fitted.append(features.shape[1])
         return _fit_logistic_regression(features, answers, weights)
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import data_error, list_names, usage_error
 from bertkit.formats.cells import parse_number, spell_cell
 from bertkit.formats.lines import at_row
 from bertkit.storage.json_text import parse_list
@@ -22,6 +22,8 @@ _EXACT = 2.0**53
 """Smaller whole numbers differ as floats."""
 
 SEPARATORS = (";", "|", ",")
+
+_SHOWN_LABELS = 12
 
 _WRITE_LISTS = 'Write ["one", "two"]; cells that are one class each are --kind classes.'
 
@@ -102,6 +104,11 @@ def write_labels(names: Sequence[str], separator: str) -> str:
     if not names or any(separator in name or name.startswith("[") for name in names):
         return json.dumps(list(names), ensure_ascii=False)
     return separator.join(names)
+
+
+def list_labels(labels: Sequence[str]) -> str:
+    """The first labels with commas, and how many more there are, for an error."""
+    return list_names(labels, _SHOWN_LABELS)
 
 
 def check_labels(task: str, labels: Sequence[str], spellings: Sequence[str] = ()) -> None:

@@ -75,8 +75,8 @@ def predict_classes(
     if features.shape[1] > most:
         kept = np.sort(np.argsort(-features.getnnz(axis=0), kind="stable")[:most])
         features, dev_features = features[:, kept], dev_features[:, kept]
-    present = {label: (weights or {}).get(label, 1.0) for label in set(labels)}  # others are refused
-    model = _fit_logistic_regression(features, labels, present)
+    of_rows = [weights.get(label, 1.0) for label in labels] if weights else None
+    model = _fit_logistic_regression(features, labels, of_rows)
     return [str(label) for label in model.predict(dev_features)]
 
 
@@ -129,11 +129,11 @@ def predict_labels(
         if len(set(gold.tolist())) == 1:
             applies[:, column] = gold[0]
             continue
-        threshold, weight = EVEN, {True: (weights or {}).get(label, 1.0)}
+        threshold, of_rows = EVEN, np.where(gold, (weights or {}).get(label, 1.0), 1.0)
         if gold[is_held].sum() >= FEWEST_FOR_THRESHOLD and len(set(gold[~is_held].tolist())) == 2:
-            model = _fit_logistic_regression(features[~is_held], gold[~is_held], weight)
+            model = _fit_logistic_regression(features[~is_held], gold[~is_held], of_rows[~is_held])
             threshold = best_f1_threshold(gold[is_held], model.predict_proba(features[is_held])[:, 1])
-        found = _fit_logistic_regression(features, gold, weight).predict_proba(dev_features)[:, 1]
+        found = _fit_logistic_regression(features, gold, of_rows).predict_proba(dev_features)[:, 1]
         applies[:, column] = found >= threshold
     return [tuple(label for label, applied in zip(labels, row, strict=True) if applied) for row in applies]
 
@@ -166,16 +166,18 @@ def _case_matters(texts: Sequence[str]) -> bool:
 
 
 def _fit_logistic_regression(
-    features: Any, answers: Sequence[str] | NDArray[np.bool_], weights: Mapping[Any, float] | None = None
+    features: Any,
+    answers: Sequence[str] | NDArray[np.bool_],
+    weights: Sequence[float] | NDArray[np.float64] | None = None,
 ) -> Any:
-    """The fitted regression, without scikit-learn's warning of very many classes."""
+    """The fitted regression, without scikit-learn's warning of very many classes; rows have these ``weights``.
+
+    Its weights by class would take the class "1" for the number 1, and refuse it.
+    """
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         tolerance = min(_TOLERANCE, _TOLERANCE_OF_CLASSES / len(set(answers)))
-        return (
-            load("sklearn.linear_model")
-            .LogisticRegression(max_iter=200, tol=tolerance, class_weight=dict(weights) if weights else None)
-            .fit(features, answers)
-        )
+        model = load("sklearn.linear_model").LogisticRegression(max_iter=200, tol=tolerance)
+        return model.fit(features, answers, sample_weight=weights)
 
 
 def _bag_of_words(train: Sequence[TextExample], dev: Sequence[TextExample]) -> tuple[Any, Any]:

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self, runtime_checkable
 
-from bertkit.errors import did_you_mean, list_names, usage_error
+from bertkit.errors import did_you_mean, usage_error
 from bertkit.formats.cells import spell_cell, to_json
+from bertkit.task_files.labels import list_labels
 
 
 @runtime_checkable
@@ -48,7 +49,7 @@ def check_weights(task: str, labels: Sequence[str], weights: Mapping[str, float]
     """Raise an error for a weight of an unknown class."""
     for name in weights:
         if name not in labels:
-            known = list_names(labels) or "none"
+            known = list_labels(labels) or "none"
             raise usage_error(f'no class "{name}" to weigh. {task} knows: {known}.{did_you_mean(name, labels)}')
 
 

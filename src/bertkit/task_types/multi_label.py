@@ -115,16 +115,18 @@ class MultiLabelTask(TextTask):
         """Set the threshold of each label where its F1 on ``examples`` is highest.
 
         Labels that too few of them have share one, where the F1 of all their answers is highest: the threshold below
-        the single example of a label may be so low that every text gets the label.
+        the single example of a label may be so low that every text gets the label. A label that none of them has keeps
+        its threshold.
         """
         gold = np.array([[name in _labels(example.label) for name in self.labels] for example in examples])
         probabilities = np.array([[each.scores[name] for name in self.labels] for each in predictions])
-        rare = gold.sum(axis=0) < FEWEST_FOR_THRESHOLD
+        counts = gold.sum(axis=0)
+        rare = (counts > 0) & (counts < FEWEST_FOR_THRESHOLD)
         thresholds = dict(self.thresholds)
         for column, label in enumerate(self.labels):
-            if not rare[column]:
+            if counts[column] >= FEWEST_FOR_THRESHOLD:
                 thresholds[label] = best_f1_threshold(gold[:, column], probabilities[:, column])
-        if gold[:, rare].any():
+        if rare.any():
             shared = best_f1_threshold(gold[:, rare].ravel(), probabilities[:, rare].ravel())
             thresholds |= {label: shared for label, is_rare in zip(self.labels, rare, strict=True) if is_rare}
         task = replace(self, thresholds=thresholds)

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import ClassVar
 
-from bertkit.errors import count_of, data_error, did_you_mean, list_names, verb_of
+from bertkit.errors import count_of, data_error, did_you_mean, verb_of
 from bertkit.formats.lines import at_row, open_lines
 from bertkit.formats.tables import Table
 from bertkit.metrics.entities import SCHEMES, convert
@@ -18,6 +18,7 @@ from bertkit.task_files.columns import find_id
 from bertkit.task_files.conll_files import COLUMNS, Sentence, has_tag_columns
 from bertkit.task_files.entity_spans import place_words, split_words
 from bertkit.task_files.files import Columns
+from bertkit.task_files.labels import list_labels
 from bertkit.task_files.tag_files import open_sentence_rows, read_sentences
 from bertkit.task_types.held_out import HoldOut, describe_held_out, describe_overlap, hold_out
 from bertkit.task_types.reader import Reader
@@ -133,7 +134,7 @@ class TagReader(Reader[TagExample]):
         tags = tuple(convert(sentence.tags, "iob2"))
         for number, tag in enumerate(tags):
             if tag not in self.labels:
-                known = list_names(self.labels)
+                known = list_labels(self.labels)
                 where, hint = at_row(path, sentence.lines[number]), did_you_mean(tag, self.labels)
                 raise data_error(f'{where}: unknown tag "{tag}". {self.name} knows: {known}.{hint}')
         return tags

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from bertkit.batch import Feature, Label
 from bertkit.contracts import OutputArrays, Tokenizer
 from bertkit.data.features import assemble, assemble_windows, stack
-from bertkit.errors import data_error, did_you_mean, list_names, usage_error
+from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.nn.text_pooling import Pooling
 from bertkit.ranges import NonNegativeInt
 from bertkit.results import Result
+from bertkit.task_files.labels import list_labels
 from bertkit.task_types.base import (
     AnswerRecord,
     BaselineMethod,
@@ -207,7 +208,7 @@ def parse_class(cell: str, labels: Sequence[str], spellings: Sequence[str], *, t
     if cell in labels:
         return cell
     known = spellings or labels
-    shown = list_names(known)
+    shown = list_labels(known)
     raise data_error(f'{where}: unknown label "{cell}". {task} knows: {shown}.{did_you_mean(cell, known)}')
 
 
