@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.task_files.entity_spans import Span, split_words, tag_words
+from bertkit.task_files.entity_spans import Span, locate_words, split_words, tag_words
 from bertkit.task_types import TaggingTask
 from bertkit.task_types.tag_reader import TagExample
 from bertkit.user_tables.guess import guess
@@ -65,8 +65,11 @@ def test_new_texts_need_no_entities(tmp_path: Path) -> None:
 
 
 def test_a_word_belongs_to_an_entity_that_covers_a_part_of_it() -> None:
-    words = split_words("two NewYorkers")
-    assert tag_words("two NewYorkers", words, [Span(4, 11, "LOC")], "here") == ("O", "B-LOC")
+    places = locate_words("two NewYorkers", split_words("two NewYorkers"))
+    assert tag_words("two NewYorkers", places, [Span(4, 11, "LOC")], "here") == (
+        "O",
+        "B-LOC",
+    )
 
 
 def test_entities_may_end_anywhere_in_scripts_without_spaces(tmp_path: Path) -> None:
@@ -87,7 +90,7 @@ def test_entities_that_end_inside_of_words_are_counted(tmp_path: Path) -> None:
 
 
 def test_two_entities_side_by_side_are_two() -> None:
-    assert tag_words("Ada Ben", ("Ada", "Ben"), [Span(4, 7, "PER"), Span(0, 3, "PER")], "here") == ("B-PER", "B-PER")
+    assert tag_words("Ada Ben", [(0, 3), (4, 7)], [Span(4, 7, "PER"), Span(0, 3, "PER")], "here") == ("B-PER", "B-PER")
 
 
 @pytest.mark.parametrize(

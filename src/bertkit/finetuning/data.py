@@ -153,8 +153,13 @@ def _describe_unknown(run: FinetuneRun, features: Sequence[Feature], tokenizer: 
     if features[0].input_ids.ndim > features[0].segment_ids.ndim:
         return ""  # a word that is unknown has its characters
     around = [tokenizer.start_id, *tokenizer.between_ids, tokenizer.end_id]
-    tokens = [ids[~np.isin(ids, around)] for ids in map(_real_ids, features)]
-    share = float(np.mean([(ids == tokenizer.unk_id).mean() for ids in tokens if len(ids)] or [0.0]))
+    rows = [_real_ids(feature) for feature in features]
+    ids, owners = np.concatenate(rows), np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    is_text = ~np.isin(ids, around)
+    tokens = np.bincount(owners[is_text], minlength=len(rows))
+    unknown = np.bincount(owners[is_text & (ids == tokenizer.unk_id)], minlength=len(rows))
+    has_text = tokens > 0
+    share = (unknown[has_text] / tokens[has_text]).mean() if has_text.any() else 0.0
     if share < _MANY_UNKNOWN:
         return ""
     return (

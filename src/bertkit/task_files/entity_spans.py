@@ -58,7 +58,7 @@ def _words() -> re.Pattern[str]:
     return re.compile(rf"[{_UNSPACED}]{marks}*|{letter}+(?:{marks}+{letter}*)*|[^\w\s]")
 
 
-def place_words(text: str, words: Iterable[str]) -> list[tuple[int, int]]:
+def locate_words(text: str, words: Iterable[str]) -> list[tuple[int, int]]:
     """The characters of each word in the text that has them in this order."""
     places, end = list[tuple[int, int]](), 0
     for word in words:
@@ -104,15 +104,16 @@ def read_texts(table: Table, text: str, spans: str | None) -> Iterator[Sentence]
             if found is None:
                 example = 'such as [[0, 5, "PER"]] or [{"start": 0, "end": 5, "label": "PER"}]'
                 raise data_error(f'{where}: "{spans}" is {shorten(cells[spans], 60)}, not a list of spans, {example}.')
-            tags = tag_words(source, words, found, where)
-            widened = _count_widened(source, words, found)
+            places = locate_words(source, words)
+            tags = tag_words(source, places, found, where)
+            widened = _count_widened(places, found)
         if words or spans is None:
             id = cells[id_column] if id_column else ""
             yield Sentence([row.line] * max(len(words), 1), document, words, tags, id, source, widened)
 
 
-def tag_words(text: str, words: Sequence[str], spans: Sequence[Span], where: str) -> tuple[str, ...]:
-    """The tag of each word of ``text`` in IOB2."""
+def tag_words(text: str, places: Sequence[tuple[int, int]], spans: Sequence[Span], where: str) -> tuple[str, ...]:
+    """The tag in IOB2 of each word of ``text``, which has these ``places``."""
     for span in spans:
         if not 0 <= span.start < span.end <= len(text):
             raise data_error(f"{where}: the entity {list(span)} is not inside of its text of {len(text):,} characters.")
@@ -120,7 +121,7 @@ def tag_words(text: str, words: Sequence[str], spans: Sequence[Span], where: str
             raise data_error(f'{where}: the type "{span.type}" has a space; write {"_".join(span.type.split())}.')
     tags, before = list[str](), None
     without: dict[Span | None, None] = dict.fromkeys(spans)
-    for start, end in place_words(text, words):
+    for start, end in places:
         over = [span for span in spans if span.start < end and start < span.end]
         if len(over) > 1:
             first, second = sorted(over[:2])
@@ -138,9 +139,9 @@ def tag_words(text: str, words: Sequence[str], spans: Sequence[Span], where: str
     return tuple(tags)
 
 
-def _count_widened(text: str, words: Sequence[str], spans: Sequence[Span]) -> int:
+def _count_widened(places: Sequence[tuple[int, int]], spans: Sequence[Span]) -> int:
     """The spans that begin or end inside of a word."""
-    inside = {at for start, end in place_words(text, words) for at in range(start + 1, end)}
+    inside = {at for start, end in places for at in range(start + 1, end)}
     return sum(span.start in inside or span.end in inside for span in spans)
 
 

@@ -142,13 +142,16 @@ def describe_held_rows(kept: Sequence[Labelled], held: Sequence[Labelled]) -> st
     if any(example.second is not None for example in held):
         apart = {_first_key(example) for example in kept}.isdisjoint(map(_first_key, held))
         together = "rows with the same first text" if apart else "equal rows"
-    chosen = f"{share}, chosen by the hash of the text"
-    return describe_held_out("examples", len(held), len(kept) + len(held), chosen, together)
+    return describe_held_out(kept, held, noun="examples", share=share, together=together)
 
 
-def describe_held_out(noun: str, held: int, total: int, chosen: str, together: str) -> str:
-    """How many of all ``total`` are held out, how they were ``chosen``, and which of them stay ``together``."""
-    figures = f"{held:,} of {total:,} {noun} are held out as dev ({held / total:.0%}{chosen}"
+def describe_held_out(
+    kept: Sequence[Example], held: Sequence[Example], *, noun: str, together: str, share: str = "", key: str = "text"
+) -> str:
+    """How many are held out, what has the hash that chose them, and which of them stay ``together``."""
+    total = len(kept) + len(held)
+    chosen = f"{len(held) / total:.0%}{share}, chosen by the hash of the {key}"
+    figures = f"{len(held):,} of {total:,} {noun} are held out as dev ({chosen}"
     return f"no dev file: {figures}; {together} stay together)"
 
 
@@ -205,18 +208,21 @@ def describe_shared_texts(train: Container[str], examples: Sequence[Labelled], s
 
 def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list[str]:
     """Sentences about texts that dev shares with train, and texts of train with different labels or in several rows."""
+    keys = list(map(text_key, train))
+    counts = Counter(keys)
+    notes = describe_shared_texts(counts, dev, "dev")
+    # Only a text that occurs again can contradict or repeat another: few need a second hash.
+    again = [(_exact_key(example), example) for key, example in zip(keys, train, strict=True) if counts[key] > 1]
     labels: dict[str, set[object]] = {}
-    keys = list(map(_exact_key, train))
-    for key, example in zip(keys, train, strict=True):
+    for key, example in again:
         labels.setdefault(key, set()).add(example.label)
-    notes = describe_shared_texts(set(map(text_key, train)), dev, "dev")
     contradictions = {key for key, each in labels.items() if len(each) > 1}
     if contradictions:
-        first = next(example.first for key, example in zip(keys, train, strict=True) if key in contradictions)
+        first = next(example.first for key, example in again if key in contradictions)
         occur = f"{verb_of(len(contradictions), 'occurs', 'occur')} with different labels"
         shown = shorten(first, _MOST_SHOWN, placeholder="...")
         notes.append(f'{count_of(len(contradictions), "text")} of train {occur} (the first is "{shown}")')
-    rows = [(key, example.label) for key, example in zip(keys, train, strict=True) if isinstance(example.label, str)]
+    rows = [(key, example.label) for key, example in again if isinstance(example.label, str)]
     if repeated := len(rows) - len(set(rows)):
         repeat = verb_of(repeated, "repeats", "repeat")
         notes.append(f"{count_of(repeated, 'row')} of train {repeat} the text and the label of another")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,12 +32,12 @@ def _context_key(example: SpanExample) -> str:
     return hash_texts(example.context, "")
 
 
-def _describe_held(kept: Sequence[SpanExample], held: Sequence[SpanExample]) -> str:
-    chosen = ", chosen by the hash of the context"
-    return describe_held_out("questions", len(held), len(kept) + len(held), chosen, "questions about one")
-
-
-CONTEXTS = HoldOut("contexts", partial(hold_out, key=_context_key, by_class=False), _describe_held, describe_overlap)
+CONTEXTS = HoldOut(
+    "contexts",
+    split=partial(hold_out, key=_context_key, by_class=False),
+    describe=partial(describe_held_out, noun="questions", together="questions about one", key="context"),
+    compare=describe_overlap,
+)
 """A share of the contexts, with all their questions."""
 
 

@@ -16,7 +16,7 @@ from bertkit.metrics.entities import SCHEMES, convert
 from bertkit.storage.suffixes import suffix_of
 from bertkit.task_files.columns import find_id
 from bertkit.task_files.conll_files import COLUMNS, Sentence, has_tag_columns
-from bertkit.task_files.entity_spans import place_words, split_words
+from bertkit.task_files.entity_spans import locate_words, split_words
 from bertkit.task_files.files import Columns
 from bertkit.task_files.labels import list_labels
 from bertkit.task_files.tag_files import open_sentence_rows, read_sentences
@@ -53,15 +53,15 @@ class TagExample:
     @cached_property
     def places(self) -> list[tuple[int, int]]:
         """The characters of each word in the text."""
-        return place_words(self.first, self.words)
+        return locate_words(self.first, self.words)
 
 
-def _describe_held(kept: Sequence[TagExample], held: Sequence[TagExample]) -> str:
-    chosen = ", chosen by the hash of the text"
-    return describe_held_out("sentences", len(held), len(kept) + len(held), chosen, "equal sentences")
-
-
-SENTENCES = HoldOut("sentences", partial(hold_out, by_class=False), _describe_held, describe_overlap)
+SENTENCES = HoldOut(
+    "sentences",
+    split=partial(hold_out, by_class=False),
+    describe=partial(describe_held_out, noun="sentences", together="equal sentences"),
+    compare=describe_overlap,
+)
 """A share of the sentences, whatever their tags."""
 
 
