@@ -113,11 +113,9 @@ def _read_whole(file: Path) -> object:
         text = "".join(lines)
     try:
         return parse_json(text)
-    except JSONDecodeError as error:
-        if error.msg == "Extra data":
-            return None
-        raise _unreadable(str(file), error) from error
     except ValueError as error:
+        if isinstance(error, JSONDecodeError) and error.msg == "Extra data":
+            return None
         raise _unreadable(str(file), error) from error
 
 

@@ -156,7 +156,9 @@ def _is_vocabulary(path: Path, files: Collection[Path]) -> bool:
 def is_text_in_folder(path: Path) -> bool:
     """Whether a file of a folder is read as text, by its name; logs are if they are named."""
     suffix = suffix_of(path)
-    return suffix in _KINDS and suffix != ".log" if suffix else _WIKI_EXTRACTOR_NAME.match(path.name) is not None
+    if not suffix:
+        return _WIKI_EXTRACTOR_NAME.match(path.name) is not None
+    return suffix in _KINDS and suffix != ".log"
 
 
 def _suggest_name(path: Path) -> str:

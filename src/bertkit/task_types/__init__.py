@@ -15,7 +15,7 @@ from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.multi_label import MultiLabelTask
 from bertkit.task_types.multiple_choice import Choice, MultipleChoiceTask
 from bertkit.task_types.question_answering import QuestionAnsweringTask
-from bertkit.task_types.reader import Reader, RowReader
+from bertkit.task_types.reader import Reader
 from bertkit.task_types.records import from_record
 from bertkit.task_types.regression import RegressionTask
 from bertkit.task_types.similarity import SimilarityTask
@@ -41,7 +41,6 @@ __all__ = [
     "QuestionAnsweringTask",
     "Reader",
     "RegressionTask",
-    "RowReader",
     "SimilarityTask",
     "SpanExample",
     "SpanPrediction",

@@ -19,7 +19,7 @@ from bertkit.task_files.choice_columns import (
     read_place,
 )
 from bertkit.task_files.files import Columns
-from bertkit.task_types.reader import RowReader
+from bertkit.task_types.reader import Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ChoiceExample:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChoiceReader(RowReader[ChoiceExample]):
+class ChoiceReader(Reader[ChoiceExample]):
     """Reads tables of prompts and choices; ``choices`` and ``spelling`` are those of MultipleChoiceTask."""
 
     choices: tuple[str, ...]

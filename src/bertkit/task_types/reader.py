@@ -11,7 +11,7 @@ from typing import ClassVar, Generic
 from bertkit.contracts import E
 from bertkit.formats.tables import Table
 from bertkit.task_files.files import Columns, TaskFiles
-from bertkit.task_types.held_out import ROWS, HoldOut, IdCount, L, describe_repeated_ids, describe_unlabelled
+from bertkit.task_types.held_out import ROWS, HoldOut, IdCount, describe_repeated_ids, describe_unlabelled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +115,3 @@ class Reader(ABC, Generic[E]):
         if self.files.splits[split].columns.id is not None:
             notes += describe_repeated_ids(split, ((example.id, example.label) for example in rows))
         return labelled
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowReader(Reader[L], Generic[L]):
-    """Reads tables with an example in each row, which has one text or two."""

@@ -14,7 +14,7 @@ from bertkit.storage.suffixes import suffix_of
 from bertkit.task_files.columns import guess_columns
 from bertkit.task_files.files import Cells, Columns, read_cells
 from bertkit.task_types.held_out import IdCount
-from bertkit.task_types.reader import RowReader
+from bertkit.task_types.reader import Reader
 
 TextLabel = str | float | tuple[str, ...]
 """A class, a number, or the labels that apply."""
@@ -31,7 +31,7 @@ class TextExample:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextReader(RowReader[TextExample]):
+class TextReader(Reader[TextExample]):
     """Reads one text per example, or two (``pair``); ``read_label(cell, where)`` reads the cell of a label.
 
     ``unlabelled`` is the label of all rows of files that have no column of labels.
