@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bertkit.config import Setting, apply
+from bertkit.config.settings import Setting, apply
 from bertkit.contracts import EncoderConfig
 from bertkit.data.shards import read_manifest
 from bertkit.pretraining.defaults import architecture_defaults, default_pretraining_task, profile_settings

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import pytest
 
 from bertkit.cli import app
-from bertkit.config import apply, parse_settings, to_json
+from bertkit.config.records import to_plain
+from bertkit.config.settings import apply, parse_settings
 from bertkit.encoder_types.architectures import find_encoder
 from bertkit.encoder_types.words import WordReaderConfig
 from bertkit.encoders.bert import BertConfig
@@ -178,7 +179,7 @@ def test_a_setting_has_a_number_of_its_range_or_is_an_error_that_states_it(name:
                 assert f" {range}" in message or "a list" in message, (entry, message)
         else:
             assert number in range, f"{entry}={value} is accepted"  # type: ignore[operator]
-            assert to_json(changed) is not None
+            assert to_plain(changed) is not None
 
 
 @pytest.mark.parametrize(("verb", "option"), OPTIONS, ids=[f"{verb} {option.name}" for verb, option in OPTIONS])

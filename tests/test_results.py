@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import bertkit
-from bertkit import config
+from bertkit.config.records import to_plain
 from bertkit.data.shards import read_manifest
 from bertkit.evaluation.compare import Comparison, ScoreDifference
 from bertkit.evaluation.report import Evaluation, ScoreInterval
@@ -137,7 +137,7 @@ def test_a_list_of_results_is_a_list_and_a_table() -> None:
     assert results == list(results)
     assert results.to_dicts()[0]["scores"] == {"good": 0.75, "bad": 0.25}
     assert results._repr_html_().count("<tr>") == 3
-    assert config.to_json(results) == results.to_dicts()
+    assert to_plain(results) == results.to_dicts()
     assert repr(Results([MANY] * 1000)).endswith("995 more]")
     assert "980 more" in Results([MANY] * 1000)._repr_html_()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import config
+from bertkit.config.records import from_plain, to_plain
 from bertkit.errors import BertkitError
 from bertkit.escaping import to_json
 from bertkit.scores import (
@@ -88,9 +88,9 @@ class Found:
 
 
 def test_an_undefined_score_is_null_in_json_and_survives_being_read() -> None:
-    text = json.dumps(config.to_json(Found(mean=UNDEFINED, sd=None, epochs=[{"a": 0.5, "b": UNDEFINED}])))
+    text = json.dumps(to_plain(Found(mean=UNDEFINED, sd=None, epochs=[{"a": 0.5, "b": UNDEFINED}])))
     assert text == '{"mean": null, "sd": null, "epochs": [{"a": 0.5, "b": null}]}'
-    found = config.from_json(Found, json.loads(text))
+    found = from_plain(Found, json.loads(text))
     assert math.isnan(found.mean) and found.sd is None
     assert found.epochs[0]["a"] == 0.5 and math.isnan(found.epochs[0]["b"])
 
@@ -101,7 +101,7 @@ def test_null_is_an_error_where_a_number_is_no_score() -> None:
         lr: float
 
     with pytest.raises(BertkitError, match="float"):
-        config.from_json(Setting, {"lr": None})
+        from_plain(Setting, {"lr": None})
 
 
 def test_nan_is_never_written_as_json(tmp_path: Path) -> None:

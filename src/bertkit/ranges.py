@@ -2,8 +2,8 @@
 
     heldout: ShareBelowOne = 0.01
 
-A record checks its fields when it is built (``check_ranges``), and ``config.apply`` checks a setting before that, so
-that the error names its whole path. NaN and infinity are in no range. Upper ends are beyond all sensible values: they
+A record checks its fields when it is built (``check_ranges``), and ``apply`` checks a setting before that, so that the
+error names its whole path. NaN and infinity are in no range. Upper ends are beyond all sensible values: they
 keep a slip of the keyboard from running for years, and numbers from overflowing.
 """
 

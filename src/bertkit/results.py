@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field, fields
 from itertools import islice
 from typing import Any, ClassVar, SupportsIndex, TypeVar, overload
 
-from bertkit import config
+from bertkit.config.records import to_plain
 from bertkit.escaping import printable, to_html
 from bertkit.optional import require
 
@@ -28,7 +28,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, which ``json.dumps`` takes."""
-        plain: dict[str, Any] = config.to_json(self)
+        plain: dict[str, Any] = to_plain(self)
         return plain
 
     def __repr__(self) -> str:

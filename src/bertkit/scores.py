@@ -1,7 +1,7 @@
 """How scores are read: which of two is better, whether it is shown in per cent, and what it is called in pictures.
 
 A score may be undefined, as a correlation with a constant is: NaN in Python, null in JSON, a word in tables. A record
-states the type ``Score`` for such a field, so that ``config.from_json`` reads null as NaN there.
+states the type ``Score`` for such a field, so that ``from_plain`` reads null as NaN there.
 """
 
 from __future__ import annotations

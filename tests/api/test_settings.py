@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bertkit.api.settings import given_settings
-from bertkit.config import Setting
+from bertkit.config.settings import Setting
 
 
 def test_an_option_is_the_origin_of_its_setting() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import config
+from bertkit.config.records import to_plain
 from bertkit.data import sources
 from bertkit.data.inspection import Counts, inspect_files
 from bertkit.errors import BertkitError
@@ -90,7 +90,7 @@ def test_a_document_of_many_chunks_counts_once(tmp_path: Path, monkeypatch: pyte
 def test_the_report_can_be_json_or_lines(tmp_path: Path) -> None:
     files = [write(tmp_path / f"{name}.txt", "One. Two." * count) for name, count in (("a", 1), ("b", 99))]
     report = inspect_files(files)
-    assert json.loads(json.dumps(config.to_json(report)))["files"][1]["counts"]["documents"] == 1
+    assert json.loads(json.dumps(to_plain(report)))["files"][1]["counts"]["documents"] == 1
     lines = report.lines()
     assert "  2 documents, " in "\n".join(lines)
     assert next(line for line in lines if line.startswith("  below 100 ")).endswith("#")

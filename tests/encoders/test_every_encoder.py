@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from bertkit.batch import Batch
 from bertkit.checkpoint.config import config_from_hf, config_to_hf
 from bertkit.checkpoint.tensors import read_tensors, write_tensors
-from bertkit.config import Setting, apply
+from bertkit.config.settings import Setting, apply
 from bertkit.contracts import Encoder, LayerStack
 from bertkit.encoder_types.architectures import find_encoder, find_spec, name_architecture
 from bertkit.encoder_types.spec import EncoderSpec

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bertkit.config import to_json
+from bertkit.config.records import to_plain
 from bertkit.errors import BertkitError
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.task_types import MultiLabelTask, Prediction, RegressionTask, TextClassificationTask, TextExample
@@ -87,7 +87,7 @@ def test_a_difference_from_an_undefined_score_is_undefined() -> None:
     assert found.sentence().startswith(
         "runs/a and runs/b cannot be compared: pearson is undefined for runs/a: all predictions"
     )
-    assert to_json(found)["scores"]["pearson"]["p"] is None
+    assert to_plain(found)["scores"]["pearson"]["p"] is None
 
 
 def test_of_an_error_the_smaller_is_better() -> None:

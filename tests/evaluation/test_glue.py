@@ -14,7 +14,7 @@ import torch
 import bertkit
 from bertkit.checkpoint.save_model import save_model
 from bertkit.cli import app
-from bertkit.config import to_json
+from bertkit.config.records import to_plain
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.finetuning.results import FinetuneResult, SeedResult
@@ -70,7 +70,7 @@ def write_results(folder: Path, task: TextTask, *seeds: dict[str, float]) -> Pat
     ]
     best = max(results, key=lambda result: result.scores[task.metric])
     result = FinetuneResult(folder=folder, metric=task.metric, seeds=results, mean=0.0, sd=None, best=best)
-    write_json(folder / "results.json", to_json(result))
+    write_json(folder / "results.json", to_plain(result))
     write_json(folder / "run.json", {"format": FORMAT, "kind": "finetune", "run": {"task": task.record()}})
     return folder
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bertkit
-from bertkit import config
+from bertkit.config.records import from_plain, to_plain
 from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines, format_metric, verdict
 from bertkit.scores import UNDEFINED
 from bertkit.task_types import RegressionTask, TextClassificationTask, TextExample
@@ -142,7 +142,7 @@ def test_numbers_are_compared_with_their_mean_and_a_bag_of_words() -> None:
     mean, words = fit_baselines(task, train, dev)
     assert mean.scores["mean_absolute_error"] == 1.25 and math.isnan(mean.scores["pearson"])
     assert mean.interval is not None and math.isnan(mean.interval[0])
-    read = config.from_json(Baseline, json.loads(json.dumps(config.to_json(mean))), source="here")
+    read = from_plain(Baseline, json.loads(json.dumps(to_plain(mean))), source="here")
     assert read.interval is not None and math.isnan(read.interval[1]) and math.isnan(read.scores["pearson"])
     assert words.scores["mean_absolute_error"] < 1
     better = verdict("mean_absolute_error", 0.0, fit_baselines(replace(task, metric="mean_absolute_error"), train, dev))

@@ -13,7 +13,7 @@ from tests.tiny_bert import make_encoder, make_tokenizer
 
 from bertkit.checkpoint.model_folder import ModelFolder, has_pooler
 from bertkit.checkpoint.save_model import save_model
-from bertkit.config import Setting, apply
+from bertkit.config.settings import Setting, apply
 from bertkit.errors import BertkitError
 from bertkit.finetuning import defaults
 from bertkit.finetuning.defaults import (

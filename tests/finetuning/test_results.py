@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.config import to_json
+from bertkit.config.records import to_plain
 from bertkit.finetuning.results import (
     RESULTS,
     SeedResult,
@@ -78,7 +78,7 @@ def test_seeds_are_read_as_they_were_written_in_numerical_order(tmp_path: Path) 
 
 def test_the_results_of_a_run_are_read_from_its_folder(tmp_path: Path) -> None:
     result = summarize_seeds(RunFolder(tmp_path), "f1", [result_of(3, 0.5), result_of(4, 0.75)])
-    write_json(tmp_path / RESULTS, to_json(result))
+    write_json(tmp_path / RESULTS, to_plain(result))
     assert read_results(tmp_path) == result
     assert result.sd == pytest.approx(0.25 / 2**0.5)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertkit import config
+from bertkit.config.records import to_plain
 from bertkit.errors import BertkitError
 from bertkit.inference import embedding_store
 from bertkit.inference.embedding import EmbeddingSettings
@@ -28,7 +28,7 @@ RECORD = EmbeddingRecord(
 
 def write_array(path: Path, record: EmbeddingRecord = RECORD) -> Path:
     np.save(path, VECTORS)
-    write_checked(record_path(path), config.to_json(record))
+    write_checked(record_path(path), to_plain(record))
     return path
 
 

@@ -16,10 +16,10 @@ from tests.interruptible_run import outcome
 from tests.published import published_run
 
 import bertkit
-from bertkit import config
 from bertkit.batch import Batch
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.config import Setting
+from bertkit.config.records import to_plain
+from bertkit.config.settings import Setting, apply
 from bertkit.contracts import EncoderConfig
 from bertkit.data.prepare import prepare
 from bertkit.encoder_types.architectures import configure_architecture, find_encoder
@@ -122,7 +122,7 @@ def test_the_record_names_the_architecture_and_is_read_back(run: PretrainRun, ar
 
 def test_a_record_without_an_architecture_is_refused() -> None:
     encoder = BertConfig(vocab_size=99, num_layers=3)
-    record = config.to_json(PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, steps=7))
+    record = to_plain(PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, steps=7))
     with pytest.raises(BertkitError, match="the record has no architecture"):
         pretraining_from_json(record)
 
@@ -153,7 +153,7 @@ def test_settings_reach_the_encoder_that_there_is() -> None:
     run = PretrainRun(
         data=Path("data"), output=Path("run"), encoder=encoder, task=default_pretraining_task(encoder, vocab_size=99)
     )
-    changed = config.apply(run, [Setting("encoder.dropout", "0.3", "--set", is_text=True)])
+    changed = apply(run, [Setting("encoder.dropout", "0.3", "--set", is_text=True)])
     assert changed.encoder == replace(encoder, dropout=0.3)
     for wrong, message in {
         "encoder.num_position": "Did you mean encoder.num_positions?",
@@ -161,7 +161,7 @@ def test_settings_reach_the_encoder_that_there_is() -> None:
         "encoder": "encoder is not one value; set its fields",
     }.items():
         with pytest.raises(BertkitError, match=message):
-            config.apply(run, [Setting(wrong, "3", "--set", is_text=True)])
+            apply(run, [Setting(wrong, "3", "--set", is_text=True)])
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_every_path_of_a_profile_is_a_setting(architecture: str, profile: Any, s
         data=Path("data"), output=Path("run"), encoder=encoder, task=default_pretraining_task(encoder, vocab_size=99)
     )
     settings = profile_settings(profile, encoder)
-    config.apply(run, [Setting(path, value, "") for path, value in settings.items()])
+    apply(run, [Setting(path, value, "") for path, value in settings.items()])
 
 
 def test_robertas_and_gpts_papers() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.config import Setting, apply
+from bertkit.config.settings import Setting, apply
 from bertkit.contracts import EncoderConfig
 from bertkit.encoder_types.spec import PretrainingDefaults
 from bertkit.encoders import bert, elmo, gpt, modernbert

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from bertkit.config import apply, parse_settings
+from bertkit.config.settings import apply, parse_settings
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import TOKENIZER
 from bertkit.encoders import bert

@@ -7,8 +7,9 @@ from typing import Literal
 
 import pytest
 
-from bertkit import config
 from bertkit.checkpoint import training_state as store
+from bertkit.config.settings import apply
+from bertkit.config.settings_file import read_settings
 from bertkit.pretraining import phases
 from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.job import build_job
@@ -79,7 +80,7 @@ def test_a_phase_that_restarts_has_its_own_schedule(run: PretrainRun) -> None:
 def test_the_documented_recipe_for_large_batches_has_two_phases(run: PretrainRun, tmp_path: Path) -> None:
     (recipe,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "recipe.toml").write_text(recipe)
-    run = config.apply(run, config.read_settings(tmp_path / "recipe.toml"))
+    run = apply(run, read_settings(tmp_path / "recipe.toml"))
     short, long = build_phases(run, PretrainingData.open(run))
     assert (short.until, long.until - long.first) == (7038, 1563)
     assert [phase.plan.batch_size for phase in (short, long)] == [65_536, 32_768]

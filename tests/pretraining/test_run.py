@@ -13,7 +13,7 @@ from tests.interruptible_run import outcome
 
 from bertkit.checkpoint import training_state
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.config import Setting
+from bertkit.config.settings import Setting
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.objective_settings import Masking

@@ -12,7 +12,7 @@ import torch
 from tests.data.numbered_corpus import DOCUMENTS, corpus
 
 from bertkit.batch import IGNORE, Batch
-from bertkit.config import parse_settings, refuse_without_effect
+from bertkit.config.settings import parse_settings, refuse_without_effect
 from bertkit.data.mixture import Mixture
 from bertkit.data.segments import RowSegments, Sampling
 from bertkit.errors import WRONG_USAGE, BertkitError

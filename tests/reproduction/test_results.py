@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bertkit import config
+from bertkit.config.records import to_plain
+from bertkit.config.settings import Setting, apply
 from bertkit.finetuning.results import FinetuneResult, SeedResult
 from bertkit.report.progress import Progress
 from bertkit.reproduction.corpora import Corpora
@@ -48,7 +49,7 @@ def write_result(folder: Path, *scores: dict[str, float]) -> None:
     mean = sum(each["accuracy"] for each in scores) / len(scores)
     result = FinetuneResult(folder=folder, metric="accuracy", seeds=seeds, mean=mean, sd=None, best=seeds[0])
     folder.mkdir(parents=True)
-    write_json(folder / "results.json", config.to_json(result))
+    write_json(folder / "results.json", to_plain(result))
 
 
 def read(
@@ -58,7 +59,7 @@ def read(
     failed: dict[str, str] | None = None,
     rates: tuple[float, ...] = (1e-3,),
 ) -> ResultTable:
-    scale = config.apply(SMOKE, [config.Setting("learning_rates", list(rates), "test")])
+    scale = apply(SMOKE, [Setting("learning_rates", list(rates), "test")])
     plan = ReproductionPlan([table], data, Corpora(scale=scale, files=(), output=output))
     (found,) = ResultsReader(plan, failed or {}).read("bertkit reproduce table1")
     return found
@@ -174,7 +175,7 @@ def test_replaced_files_are_noted(data_folder: Path, tmp_path: Path) -> None:
 
 
 def test_baselines_have_rows_on_the_examples_of_all_systems(data_folder: Path, tmp_path: Path) -> None:
-    scale = config.apply(SMOKE, [config.Setting("limit", 13, "test"), config.Setting("dev_limit", 7, "test")])
+    scale = apply(SMOKE, [Setting("limit", 13, "test"), Setting("dev_limit", 7, "test")])
     plan = ReproductionPlan([TABLE], data_folder, Corpora(scale=scale, files=(), output=tmp_path))
     (before,) = ResultsReader(plan, {}).read("command")
     assert [row.name for row in before.rows] == ["Human", "BERT", "Most frequent answer", "Bag of words"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bertkit.config import apply, parse_settings
+from bertkit.config.settings import apply, parse_settings
 from bertkit.errors import BertkitError
 from bertkit.reproduction.scales import PAPER, SCALES, SMOKE
 

@@ -4,7 +4,7 @@ import json
 import math
 from pathlib import Path
 
-from bertkit.config import to_json
+from bertkit.config.records import to_plain
 from bertkit.finetuning.results import SeedResult, summarize_seeds
 from bertkit.runs import FAILED, FORMAT, RunFolder
 from bertkit.scores import UNDEFINED
@@ -29,7 +29,7 @@ def write_point(folder: Path, *accuracies: float, ended: str | None = "done") ->
     folder.mkdir(parents=True)
     write_json(folder / "run.json", {"format": FORMAT, "kind": "finetune", "run": {}, "ended": ended})
     if seeds:
-        write_json(folder / "results.json", to_json(summarize_seeds(RunFolder(folder), "accuracy", seeds)))
+        write_json(folder / "results.json", to_plain(summarize_seeds(RunFolder(folder), "accuracy", seeds)))
 
 
 def test_a_finished_point_has_the_scores_of_all_seeds(tmp_path: Path) -> None:

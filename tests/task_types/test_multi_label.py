@@ -12,7 +12,7 @@ from tests.task_types.small_tables import task as task
 from tests.task_types.small_tables import write
 
 from bertkit.batch import IGNORE
-from bertkit.config import apply, parse_settings
+from bertkit.config.settings import apply, parse_settings
 from bertkit.contracts import Tokenizer
 from bertkit.data.features import collate
 from bertkit.encoders.bert import Bert, BertConfig

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bertkit.batch import Batch
-from bertkit.config import apply, parse_settings
+from bertkit.config.settings import apply, parse_settings
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
 from bertkit.objectives.sequence_classification import SequenceClassification

@@ -13,7 +13,7 @@ from tests.tasks.example_files import ROWS, bind_to_small_files, label_cell
 
 from bertkit import lookup
 from bertkit.batch import IGNORE
-from bertkit.config import apply, parse_settings
+from bertkit.config.settings import apply, parse_settings
 from bertkit.contracts import Tokenizer
 from bertkit.data.features import collate
 from bertkit.encoders.bert import Bert, BertConfig

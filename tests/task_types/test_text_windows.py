@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bertkit.config import apply, parse_settings
+from bertkit.config.settings import apply, parse_settings
 from bertkit.contracts import Tokenizer
 from bertkit.errors import BertkitError
 from bertkit.task_types import TextClassificationTask, TextExample

@@ -9,7 +9,7 @@ import torch
 from tests.training.optimizer_steps import take_steps
 from torch import Tensor, nn
 
-from bertkit.config import apply, parse_settings, refuse_without_effect
+from bertkit.config.settings import apply, parse_settings, refuse_without_effect
 from bertkit.errors import BertkitError
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer, load_named_state, named_state, restart, set_lr
 

@@ -12,7 +12,7 @@ from bertkit.api.settings import given_settings
 from bertkit.api.task_choice import choose_task, refuse_unused
 from bertkit.api.verb import verb
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.config import Setting, apply, origins, parse_settings, refuse_without_effect
+from bertkit.config.settings import Setting, apply, origins, parse_settings, refuse_without_effect
 from bertkit.errors import BertkitError, usage_error
 from bertkit.finetuning.defaults import SMALL_MODELS, finetuning_profile_settings, is_small, small_model_settings
 from bertkit.finetuning.record import NEEDS_TEACHER, FinetuneRun

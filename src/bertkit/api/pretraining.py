@@ -9,7 +9,8 @@ from pathlib import Path
 from bertkit.api.settings import given_settings
 from bertkit.api.verb import verb
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.config import Setting, apply, origins, parse_settings, read_settings, refuse_without_effect, settings_of
+from bertkit.config.settings import Setting, apply, origins, parse_settings, refuse_without_effect, settings_of
+from bertkit.config.settings_file import read_settings
 from bertkit.contracts import EncoderConfig
 from bertkit.data.shards import TOKENIZER, read_manifest
 from bertkit.encoder_types.architectures import configure_architecture, name_architecture, spec_of_config

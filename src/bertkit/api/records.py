@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bertkit.api.verb import verb
-from bertkit.config import Setting, settings_of
+from bertkit.config.settings import Setting, settings_of
 from bertkit.options.records import ConfigShowOptions, TrackOptions
 from bertkit.report.tracking import replay
 from bertkit.runs import read_run

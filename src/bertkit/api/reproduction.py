@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bertkit.api.cluster import run_on_cluster
 from bertkit.api.verb import verb
-from bertkit.config import parse_settings
+from bertkit.config.settings import parse_settings
 from bertkit.errors import usage_error
 from bertkit.options.command import spell_command
 from bertkit.options.reproduction import ReproduceOptions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bertkit.config import Setting
+from bertkit.config.settings import Setting
 
 
 def given_settings(**options: object) -> list[Setting]:

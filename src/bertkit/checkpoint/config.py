@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bertkit import config as records
+from bertkit.config.records import from_plain, to_plain
 from bertkit.contracts import EncoderConfig, SubwordTokenizer
 from bertkit.encoder_types.architectures import MODEL_TYPE, find_spec, name_outside_encoder, spec_of_config
 from bertkit.encoder_types.spec import HuggingFaceSpec
@@ -28,7 +28,7 @@ def config_to_hf(config: EncoderConfig) -> dict[str, object]:
     table = spec.huggingface
     kind = {MODEL_TYPE: spec.model_type, **name_outside_encoder(config)}
     if not table.settings:
-        return {**kind, **records.to_json(config)}
+        return {**kind, **to_plain(config)}
     hf_fields = {
         theirs: _spell(table, ours, getattr(config, ours)) for ours, keys in table.settings.items() for theirs in keys
     }
@@ -46,7 +46,7 @@ def config_from_hf(content: object, source: str) -> Any:
     table = spec.huggingface
     if not table.settings:
         own = {each.name: content[each.name] for each in dataclasses.fields(spec.config) if each.name in content}
-        return records.from_json(spec.config, own, source=source)
+        return from_plain(spec.config, own, source=source)
     if table.rewrite is not None:
         content = dict(table.rewrite(content, source))
     for key, supported in table.fixed.items():
@@ -62,7 +62,7 @@ def config_from_hf(content: object, source: str) -> Any:
         if read:
             fields[ours] = read[0]
     try:
-        return records.from_json(spec.config, fields, source=source)
+        return from_plain(spec.config, fields, source=source)
     except BertkitError as error:
         text = str(error).rstrip(".")
         for ours, keys in table.settings.items():

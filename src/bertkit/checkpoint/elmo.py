@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertkit import config as records
 from bertkit.checkpoint.save_model import save_model
+from bertkit.config.records import from_plain
 from bertkit.encoder_types.building import without_weights
 from bertkit.encoders.elmo import HDF5_NAMES, Elmo, ElmoConfig
 from bertkit.errors import data_error, usage_error
@@ -76,7 +76,7 @@ def read_options(path: Path | str) -> ElmoConfig:
             f"{path}: lstm.dim equals lstm.projection_dim: bertkit does not support LSTMs without a projection."
         )
     present = {name: value for name, value in fields.items() if value is not None}
-    return records.from_json(ElmoConfig, {**_ABSENT, **present}, source=str(path))
+    return from_plain(ElmoConfig, {**_ABSENT, **present}, source=str(path))
 
 
 def load(options: Path | str, weights: Path | str | PublishedArrays) -> Elmo:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from bertkit import config
+from bertkit.config.records import to_plain
 from bertkit.escaping import printable, to_json
 from bertkit.report.tables import print_table
 
@@ -22,7 +22,7 @@ def show_lines(lines: Iterable[str]) -> None:
 
 def show_json(result: object) -> None:
     """Print a record, or a list of records, as one JSON document."""
-    sys.stdout.write(to_json(config.to_json(result), indent=2) + "\n")
+    sys.stdout.write(to_json(to_plain(result), indent=2) + "\n")
 
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

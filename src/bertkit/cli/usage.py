@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cyclopts import CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
 
-from bertkit.config import SYNONYMS
+from bertkit.config.spelling import SYNONYMS
 from bertkit.errors import BertkitError, did_you_mean, usage_error
 from bertkit.options.command import spell_option
 from bertkit.options.description import Option, list_options

@@ -14,7 +14,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from bertkit import config
+from bertkit.config.records import to_plain
 from bertkit.contracts import SubwordTokenizer
 from bertkit.data.cleaning import Cleaning, Dropped, find_dropped
 from bertkit.data.output_folder import emptied_by_errors, lock_output, start_job
@@ -156,7 +156,7 @@ def _job(
         "files": [list(each) for each in hashes.items()],
         "tokenizer": tokenizer.fingerprint,
         "heldout": heldout,
-        "reading": {**config.to_json(reading), **cleaning.describe()},
+        "reading": {**to_plain(reading), **cleaning.describe()},
     }
 
 

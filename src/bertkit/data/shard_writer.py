@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bertkit import config
+from bertkit.config.records import from_plain, to_plain
 from bertkit.data.blocks import choose_limit
 from bertkit.data.shards import CorpusSplit, ShardRecord, verify_shard, write_shard
 from bertkit.data.tokenizing import TokenizedBlock
@@ -70,7 +70,7 @@ class ShardWriter:
         writer = cls(folder, heldout=heldout)
         while (path := folder / _JOURNAL.format(writer._number)).is_file():
             try:
-                entry = config.from_json(_Entry, read_record(path), source=str(path))
+                entry = from_plain(_Entry, read_record(path), source=str(path))
                 for record in entry.records:
                     verify_shard(folder, record)
             except BertkitError:
@@ -129,7 +129,7 @@ class ShardWriter:
         records = [record for split, each in documents.items() for record in self._write(split, each)]
         entry = _Entry(state=state, records=tuple(records))
         # After the shards: an entry of the journal names complete files only.
-        write_checked(self.folder / _JOURNAL.format(self._number), config.to_json(entry))
+        write_checked(self.folder / _JOURNAL.format(self._number), to_plain(entry))
         self._accept(entry)
 
     def _write(self, split: CorpusSplit, documents: Sequence[Sequence[TokenizedBlock]]) -> Iterable[ShardRecord]:

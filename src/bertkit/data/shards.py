@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from safetensors.numpy import save
 
-from bertkit import config
+from bertkit.config.records import from_plain, to_plain
 from bertkit.contracts import SubwordTokenizer
 from bertkit.errors import count_of, data_error
 from bertkit.formats.text_files import is_text_in_folder
@@ -257,7 +257,7 @@ class Corpus:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, which marks ``folder`` as complete."""
-    write_checked(folder / MANIFEST, config.to_json(manifest))
+    write_checked(folder / MANIFEST, to_plain(manifest))
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -268,7 +268,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise data_error(_explain_missing_manifest(folder))
     record = read_checked(path, "Prepare the corpus again.")
     require_format(path, record, FORMAT, "Prepare the corpus again.")
-    return config.from_json(Manifest, record, source=str(path))
+    return from_plain(Manifest, record, source=str(path))
 
 
 def _explain_missing_manifest(folder: Path) -> str:

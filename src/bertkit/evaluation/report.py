@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from bertkit import config
+from bertkit.config.records import to_plain
 from bertkit.contracts import E, Example, P
 from bertkit.errors import count_of, verb_of
 from bertkit.finetuning.baselines import Baseline
@@ -111,7 +111,7 @@ class Evaluation(Result, Mapping[str, float]):
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: every score by its name, then all fields."""
         all_fields = {each.name: getattr(self, each.name) for each in fields(self)}
-        record: dict[str, Any] = config.to_json({**self, **all_fields})
+        record: dict[str, Any] = to_plain({**self, **all_fields})
         return record
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertkit.config import settings_of
+from bertkit.config.settings import settings_of
 from bertkit.escaping import to_html
 from bertkit.evaluation.html_tables import html_table
 from bertkit.finetuning.results import FinetuneResult, read_finetuning_record, read_finished_run

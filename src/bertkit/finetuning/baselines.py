@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bertkit import config
+from bertkit.config.records import from_plain, to_plain
 from bertkit.contracts import Example
 from bertkit.metrics.bootstrap import score_interval
 from bertkit.scores import (
@@ -91,13 +91,13 @@ def write_baselines(task: FileTask, limit: int | None, dev_limit: int | None, fi
     extra = read_extra_dev(task, dev_limit)
     file.parent.mkdir(parents=True, exist_ok=True)
     found = fit_baselines(task, train, dev, extra)
-    write_checked(file, {_BASELINES: [config.to_json(each) for each in found]})
+    write_checked(file, {_BASELINES: [to_plain(each) for each in found]})
 
 
 def read_baselines(file: Path) -> list[Baseline]:
     """What ``write_baselines`` wrote."""
     records = read_record(file).get(_BASELINES, ())
-    return [config.from_json(Baseline, each, source=str(file)) for each in records]
+    return [from_plain(Baseline, each, source=str(file)) for each in records]
 
 
 def scores_to_beat(metric: str, baselines: Sequence[Baseline]) -> dict[str, float]:

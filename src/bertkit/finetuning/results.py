@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bertkit import config
+from bertkit.config.records import from_plain, to_plain
 from bertkit.finetuning.baselines import Baseline, verdict
 from bertkit.metrics.classification import ClassScore
 from bertkit.results import Result
@@ -84,7 +84,7 @@ def is_new_best(result: SeedResult, earlier: Sequence[SeedResult], metric: str) 
 def write_seed(folder: RunFolder, result: SeedResult) -> None:
     """Write the record that marks a seed as finished."""
     (folder.path / _SEEDS).mkdir(exist_ok=True)
-    write_checked(_seed_file(folder, result.seed), config.to_json(result))
+    write_checked(_seed_file(folder, result.seed), to_plain(result))
 
 
 def read_seed(folder: RunFolder, seed: int) -> SeedResult | None:
@@ -102,7 +102,7 @@ def read_seeds(folder: RunFolder) -> list[SeedResult]:
 def read_results(run: Path) -> FinetuneResult:
     """``results.json`` of the finished fine-tuning in ``run``."""
     file = run / RESULTS
-    return config.from_json(FinetuneResult, read_record(file), source=str(file))
+    return from_plain(FinetuneResult, read_record(file), source=str(file))
 
 
 def find_best_run(results: Mapping[Path, FinetuneResult]) -> Path:
@@ -112,11 +112,11 @@ def find_best_run(results: Mapping[Path, FinetuneResult]) -> Path:
 
 def write_results(folder: RunFolder, result: FinetuneResult) -> None:
     """Write ``results.json``."""
-    write_checked(folder.path / RESULTS, config.to_json(result))
+    write_checked(folder.path / RESULTS, to_plain(result))
 
 
 def _read_seed(file: Path) -> SeedResult:
-    return config.from_json(SeedResult, read_record(file), source=str(file))
+    return from_plain(SeedResult, read_record(file), source=str(file))
 
 
 def _seed_file(folder: RunFolder, seed: int) -> Path:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bertkit import config
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.checkpoint.save_model import READABLE_ELSEWHERE
+from bertkit.config.records import to_plain
 from bertkit.errors import usage_error
 from bertkit.finetuning.baselines import scores_to_beat
 from bertkit.finetuning.card import write_finetuning_card
@@ -81,7 +81,7 @@ def fill_in_precision(
 
 def settings_record(run: FinetuneRun) -> dict[str, object]:
     """The settings of ``run`` as plain JSON, for ``run.json``."""
-    return {**config.to_json(run), "task": run.task.record()}
+    return {**to_plain(run), "task": run.task.record()}
 
 
 def begin_run(
@@ -188,4 +188,4 @@ def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult, not
     write_results(folder, result)
     write_finetuning_card(folder, data.run, result, notes)
     facts = {"metric": result.metric, "mean": result.mean, "sd": result.sd, "best": result.best.scores}
-    folder.note(ended=DONE, **config.to_json(facts))
+    folder.note(ended=DONE, **to_plain(facts))

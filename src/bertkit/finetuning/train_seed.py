@@ -6,8 +6,8 @@ import time
 
 import torch
 
-from bertkit import config
 from bertkit.checkpoint.save_model import save_model
+from bertkit.config.records import to_plain
 from bertkit.contracts import LayerStack, Penalized
 from bertkit.data.batches import batches_in_epoch
 from bertkit.errors import SAME_COMMAND, DivergenceError, count_of, usage_error
@@ -172,7 +172,7 @@ def _score_extra_dev(data: FinetuningData, model: Model, task: FileTask) -> dict
 def _save(data: FinetuningData, model: Model, task: FileTask, folder: RunFolder, result: SeedResult) -> None:
     """Save the model if this seed is the best so far, then the record that marks the seed as finished."""
     if is_new_best(result, read_seeds(folder), task.metric):
-        scores = config.to_json(result.scores)
+        scores = to_plain(result.scores)
         model, task = in_files_unit(model, task)
         metadata = {"kind": "finetune", "task": task.record(), "seed": result.seed, "scores": scores}
         save_model(folder.model, model, data.tokenizer, metadata=metadata)

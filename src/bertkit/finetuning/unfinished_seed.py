@@ -10,8 +10,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertkit import config
 from bertkit.checkpoint import training_state as store
+from bertkit.config.records import from_plain, to_plain
 from bertkit.errors import BertkitError
 from bertkit.finetuning.epoch_selection import DevScores, EpochSelection
 from bertkit.metrics.classification import ClassScore
@@ -76,7 +76,7 @@ class UnfinishedSeed:
             best_scores={} if best is None else best.scores,
             best_parts=[] if best is None else best.parts,
         )
-        record = {**config.to_json(saved), "task": None if best is None else config.to_json(best.task)}
+        record = {**to_plain(saved), "task": None if best is None else to_plain(best.task)}
         self._folder.flush_log()
         groups = {**state.groups(), _BEST: selection.weights}
         written = store.save(self._folder.checkpoints, state.step, groups, record)
@@ -118,11 +118,11 @@ def _restore(
     state: TrainingState, selection: EpochSelection, task: FileTask, groups: dict[str, Any], record: dict[str, Any]
 ) -> Effort:
     best_task = record.pop("task")
-    saved = config.from_json(_SavedSeed, record, source="the checkpoint")
+    saved = from_plain(_SavedSeed, record, source="the checkpoint")
     selection.weights = groups.pop(_BEST)
     selection.epochs, selection.best_epoch = saved.epochs, saved.best_epoch
     if best_task is not None:
-        calibrated = config.from_json(type(task), best_task, source="the task of the checkpoint")
+        calibrated = from_plain(type(task), best_task, source="the task of the checkpoint")
         selection.best = DevScores(task=calibrated, scores=saved.best_scores, parts=saved.best_parts)
     state.restore(groups, saved.step, saved.skipped_in_a_row)
     return saved.effort

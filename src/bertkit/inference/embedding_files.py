@@ -19,7 +19,7 @@ from typing import IO
 
 import numpy as np
 
-from bertkit import config
+from bertkit.config.records import to_plain
 from bertkit.errors import SAME_COMMAND, count_of, data_error, usage_error
 from bertkit.inference.embedding import EmbeddingSettings
 from bertkit.inference.embedding_store import (
@@ -72,7 +72,7 @@ def embed_file(
         raise data_error(f"{source.path} has no texts.")
     record = describe_vectors(pipeline, settings, rows=texts.count, text=source.name)
     record = replace(record, texts_sha256=texts.hexdigest())
-    facts = json.dumps(config.to_json(record), sort_keys=True)
+    facts = json.dumps(to_plain(record), sort_keys=True)
     with locked_partial(output) as records:
         _check_outputs(output, source, overwrite=overwrite, is_array=is_array)
         data = output.with_name(f".bertkit-vectors-{output.name}")
@@ -82,7 +82,7 @@ def embed_file(
             array = np.load(data, mmap_mode="r", allow_pickle=False)
             record = replace(record, vectors_sha256=hash_vectors(array))
             if is_array:
-                write_checked(record_path(output), config.to_json(record))
+                write_checked(record_path(output), to_plain(record))
                 data.replace(output)
                 flush_to_disk(output.parent)
             else:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit import config
+from bertkit.config.records import from_plain, to_plain
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.formats.arrow import open_parquet, require_parquet
 from bertkit.inference.embedding import EmbeddingSettings, Vectors
@@ -112,7 +112,7 @@ def _encode(text: str) -> bytes:
 def write_parquet(path: Path, record: EmbeddingRecord, texts: Iterable[str], vectors: Vectors) -> None:
     """Write the columns of texts and of their vectors, block by block."""
     arrow, parquet = require_parquet(_PARQUET)
-    metadata = {_METADATA: json.dumps(config.to_json(record)).encode()}
+    metadata = {_METADATA: json.dumps(to_plain(record)).encode()}
     schema = arrow.schema(
         [(record.text, arrow.string()), (COLUMN, arrow.list_(arrow.float32(), record.dimension))], metadata=metadata
     )
@@ -178,7 +178,7 @@ class StoredVectors:
 
 
 def _as_record(content: object, path: Path) -> EmbeddingRecord:
-    return config.from_json(EmbeddingRecord, content, source=f"the record of {path}")
+    return from_plain(EmbeddingRecord, content, source=f"the record of {path}")
 
 
 def _parse(metadata: bytes, path: Path) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from bertkit.config import Setting, apply
+from bertkit.config.settings import Setting, apply
 from bertkit.contracts import EncoderConfig
 from bertkit.encoder_types.architectures import find_pretraining_defaults, spec_of_config
 from bertkit.encoder_types.settings import context_of

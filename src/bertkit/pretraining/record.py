@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from bertkit import config
+from bertkit.config.records import from_plain, to_plain
 from bertkit.contracts import EncoderConfig, PretrainingObjective
 from bertkit.encoder_types.architectures import find_architecture, name_architecture
 from bertkit.encoder_types.settings import context_of
@@ -240,7 +240,7 @@ class PretrainRun:
 
 def pretraining_to_json(run: PretrainRun) -> dict[str, object]:
     """The settings of a pre-training as plain JSON; ``architecture`` is the name of the encoder's module."""
-    return {"architecture": name_architecture(run.encoder), **config.to_json(run)}
+    return {"architecture": name_architecture(run.encoder), **to_plain(run)}
 
 
 def pretraining_from_json(record: Mapping[str, object], *, source: str = "the record") -> PretrainRun:
@@ -250,5 +250,5 @@ def pretraining_from_json(record: Mapping[str, object], *, source: str = "the re
         raise data_error(f"{source} has no architecture, so its encoder is not known.")
     with names_from_a_file():
         architecture = find_architecture(str(values.pop("architecture")))
-        encoder = config.from_json(architecture.config, values.get("encoder"), source=source)
-        return config.from_json(PretrainRun, {**values, "encoder": encoder}, source=source)
+        encoder = from_plain(architecture.config, values.get("encoder"), source=source)
+        return from_plain(PretrainRun, {**values, "encoder": encoder}, source=source)

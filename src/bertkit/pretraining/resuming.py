@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from bertkit import config
+from bertkit.config.settings import settings_of
 from bertkit.data.shards import read_manifest
 from bertkit.errors import data_error, usage_error
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json, pretraining_to_json
@@ -96,5 +96,5 @@ def _hash_second(run: PretrainRun) -> str | None:
 
 def _fixed_settings(run: PretrainRun) -> dict[str, object]:
     """The settings that a resume may not change, by path."""
-    settings = config.settings_of(run, "")
+    settings = settings_of(run, "")
     return {each.path: each.value for each in settings if each.path.partition(".")[0] not in (*CHANGEABLE, *_PLACES)}

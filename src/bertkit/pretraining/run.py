@@ -10,9 +10,9 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from bertkit import config
 from bertkit.checkpoint import training_state as store
-from bertkit.config import Setting
+from bertkit.config.records import to_plain
+from bertkit.config.settings import Setting, apply
 from bertkit.data.mixture import Mixture
 from bertkit.errors import usage_error
 from bertkit.machine.device import default_device, device_record
@@ -76,7 +76,7 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
             folder.begin(
                 **job.identity,
                 kind="pretrain",
-                data_report=config.to_json(job.report),
+                data_report=to_plain(job.report),
                 data=data_fingerprints(job.run),
                 **model_fingerprint(job.run),
                 origins=all_origins,
@@ -100,7 +100,7 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
         recorded = pretraining_from_json(record["run"], source=f"{path}/run.json")
         if any(each.path == "output" for each in settings):
             raise usage_error(f"{path} is continued where it is: leave out --set output.")
-        run = config.apply(dataclasses.replace(recorded, output=path), settings)
+        run = apply(dataclasses.replace(recorded, output=path), settings)
         if not run.data.is_dir():
             raise usage_error(
                 f"no data at {run.data}, with which {path} was begun. If it is elsewhere: "

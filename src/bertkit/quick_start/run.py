@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from bertkit.config import Setting, apply
+from bertkit.config.settings import Setting, apply
 from bertkit.encoders.bert import size
 from bertkit.errors import usage_error
 from bertkit.finetuning.record import FinetuneRun

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertkit import config
+from bertkit.config.records import to_plain
+from bertkit.config.settings import settings_of
 from bertkit.escaping import printable, to_json, to_markdown
 from bertkit.report.tables import markdown_table
 from bertkit.runs import RunFolder, find_named_folder
@@ -119,10 +120,10 @@ def command_of(record: Mapping[str, Any]) -> list[str]:
 
 def changed_settings(run: object, default: object) -> list[tuple[str, str]]:
     """Paths and values of the settings in which ``run`` differs from ``default``."""
-    defaults = {each.path: each.value for each in config.settings_of(config.to_json(default), "")}
+    defaults = {each.path: each.value for each in settings_of(to_plain(default), "")}
     return [
         (each.path, without_folders(str(each.value)))
-        for each in config.settings_of(config.to_json(run), "")
+        for each in settings_of(to_plain(run), "")
         if each.path.partition(".")[0] not in _PATHS and defaults.get(each.path, ()) != each.value
     ]
 

@@ -21,7 +21,7 @@ from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Column
 
-from bertkit import config
+from bertkit.config.records import to_plain
 from bertkit.errors import count_of
 from bertkit.escaping import printable, to_json
 from bertkit.options.job import ProgressMode
@@ -166,7 +166,7 @@ class _JsonLines(_Lines):
         self._write({"event": "finished", **_record(job), "seconds": round(job.seconds, 3)})
 
     def _write(self, record: Mapping[str, object]) -> None:
-        print(to_json(config.to_json(record)), file=self.stream, flush=True)
+        print(to_json(to_plain(record)), file=self.stream, flush=True)
 
 
 class _Bar(_View):

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bertkit import config
+from bertkit.config.records import from_plain, to_plain
 from bertkit.evaluation.compare import compare_predictions
 from bertkit.evaluation.evaluate import predict_split, read_split
 from bertkit.evaluation.report import ScoreInterval
@@ -44,9 +44,7 @@ def write_example_intervals(better: Path, worse: Path, limit: int | None, file: 
         dev = replace(dev, examples=dev.examples[:limit])
         one, other = (predict_split(model, dev, progress) for model in models)
         found = compare_predictions(dev.task, split, dev.examples, one, other, (str(worse), str(better)))
-        intervals |= {
-            name_on_split(name, split): config.to_json(score.difference) for name, score in found.scores.items()
-        }
+        intervals |= {name_on_split(name, split): to_plain(score.difference) for name, score in found.scores.items()}
     make_folder(file.parent)
     write_json(file, intervals)
 
@@ -54,7 +52,7 @@ def write_example_intervals(better: Path, worse: Path, limit: int | None, file: 
 def read_example_interval(file: Path, score: str) -> ScoreInterval | None:
     """What ``write_example_intervals`` found for ``score``; None if it has not yet."""
     found = read_object(file).get(score) if file.exists() else None
-    return None if found is None else config.from_json(ScoreInterval, found)
+    return None if found is None else from_plain(ScoreInterval, found)
 
 
 def find_difference(

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bertkit import config
+from bertkit.config.records import from_plain
 from bertkit.errors import BertkitError, data_error
 from bertkit.report.style import (
     BASELINE_DASHES,
@@ -87,7 +87,7 @@ def read_tables(folder: Path, names: Sequence[str]) -> list[ResultTable]:
 
 def _read_table(file: Path, name: str) -> ResultTable:
     try:
-        return config.from_json(ResultTable, read_json(file), source=str(file))
+        return from_plain(ResultTable, read_json(file), source=str(file))
     except BertkitError as error:
         raise data_error(f"{error} Make it again: bertkit reproduce {name} -o {file.parent}") from error
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bertkit.config import Setting, apply
+from bertkit.config.settings import Setting, apply
 from bertkit.finetuning.baselines import write_baselines
 from bertkit.finetuning.defaults import finetuning_profile_settings, small_head_settings
 from bertkit.finetuning.record import FinetuneRun

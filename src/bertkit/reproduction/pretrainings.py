@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from bertkit.config import Setting, apply
+from bertkit.config.settings import Setting, apply
 from bertkit.contracts import EncoderConfig
 from bertkit.data.shards import read_manifest
 from bertkit.encoders import bert, elmo, gpt, modernbert, roberta

@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertkit import config
-from bertkit.config import Setting, apply
+from bertkit.config.records import to_plain
+from bertkit.config.settings import Setting, apply
 from bertkit.data.word_vectors import require_trainer
 from bertkit.errors import SAME_COMMAND, count_of, did_you_mean, usage_error
 from bertkit.machine.interrupts import Interrupted
@@ -128,7 +128,7 @@ def _claim_folder(corpora: Corpora) -> None:
 
     Every process does so: one that waited for no other could find the output of another before the record of it.
     """
-    record = config.to_json(corpora)
+    record = to_plain(corpora)
     del record["output"]  # the folder may be moved
     path = corpora.output / _RECORD
     if path.exists() and (other := differing_settings(read_record(path), record)):

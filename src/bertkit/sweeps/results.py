@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bertkit import config
+from bertkit.config.records import to_plain
 from bertkit.finetuning.results import read_results
 from bertkit.report.tables import markdown_table
 from bertkit.results import Result
@@ -80,7 +80,7 @@ def read_point(folder: Path, settings: dict[str, str]) -> PointResult | None:
 def write_table(result: SweepResult) -> None:
     """Write ``sweep.json`` and ``sweep.md``."""
     best = result.best.folder.name if result.best else None
-    write_json(result.folder / "sweep.json", {"best": best, **config.to_json(result)})
+    write_json(result.folder / "sweep.json", {"best": best, **to_plain(result)})
     if result.points:
         table = markdown_table(result.header(), result.rows())
         write_text(result.folder / "sweep.md", f"# Sweep\n\n{table}")

@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bertkit.config import Setting, apply, refuse_without_effect, to_json
+from bertkit.config.records import to_plain
+from bertkit.config.settings import Setting, apply, refuse_without_effect
 from bertkit.errors import BertkitError, usage_error
 from bertkit.finetuning.record import FinetuneRun
 
@@ -221,7 +222,7 @@ def checked_runs(axes: Sequence[Axis], base: FinetuneRun, *, sampled: bool) -> I
     points: dict[str, Point] = {}
     for point in _vary_one(axes) if sampled else grid_points(axes):
         run = point.run(base, base.output)
-        settings = json.dumps(to_json(run), sort_keys=True)
+        settings = json.dumps(to_plain(run), sort_keys=True)
         if settings in points:
             raise usage_error(f"{_ORIGIN}: {points[settings]} and {point} are the same settings. List them once.")
         points[settings] = point

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from bertkit import config
 from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.config.records import to_plain
 from bertkit.errors import SAME_COMMAND, DivergenceError, count_of
 from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
@@ -93,7 +93,7 @@ class _Worker:
             self._base, origins = fill_in_precision(self._base, origins, folder)
             settings = {
                 "run": settings_record(self._base),
-                "axes": config.to_json(self._sweep.axes),
+                "axes": to_plain(self._sweep.axes),
                 "sampler": self._sweep.sampler if self._sweep.trials else None,
             }
             named = {f"run.{path}": origin for path, origin in origins.items()}
@@ -132,7 +132,7 @@ class _Worker:
                 different = count_of(len(result.points), "different configuration")
                 self._progress.say(f"{count_of(self._sweep.trials, 'trial')} gave {different}")
             plot_sweep(series, result.metric, self._folder / "sweep.svg")
-            folder.note(ended=DONE, best=result.best.settings, mean=config.to_json(result.best.mean))
+            folder.note(ended=DONE, best=result.best.settings, mean=to_plain(result.best.mean))
         return result
 
     def points(self) -> list[Point]:

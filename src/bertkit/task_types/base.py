@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from bertkit import config
+from bertkit.config.records import to_plain
 from bertkit.contracts import E, P, Task
 from bertkit.errors import count_of, data_error, did_you_mean, usage_error, verb_of
 from bertkit.metrics.bootstrap import Statistic
@@ -106,7 +106,7 @@ class FileTask(Task[E, P]):
 
     def record(self) -> dict[str, object]:
         """The task as JSON, for the folder of a model that was trained on it: ``type`` names its class."""
-        return {"type": type_name(type(self)), **config.to_json(self)}
+        return {"type": type_name(type(self)), **to_plain(self)}
 
     def examples(self, split: str) -> list[E]:
         """The examples of ``train``, ``dev``, ``test`` or another split, in the order of the files.

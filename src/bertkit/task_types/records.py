@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bertkit import config, lookup
+from bertkit import lookup
+from bertkit.config.records import from_plain
 from bertkit.errors import data_error
 from bertkit.task_types.base import FileTask, type_name
 from bertkit.task_types.multi_label import MultiLabelTask
@@ -33,7 +34,7 @@ def from_record(record: Mapping[str, object]) -> FileTask:
     """The task that was saved with ``record()``; its ``type`` is one of bertkit's, or a class of the user's module."""
     name = str(record.get("type"))
     fields = {field: value for field, value in record.items() if field != "type"}
-    return config.from_json(_find_type(name), fields, source="the task of the model")
+    return from_plain(_find_type(name), fields, source="the task of the model")
 
 
 def _find_type(name: str) -> type[FileTask]:

@@ -1,0 +1,1 @@
+"""Records as plain values, and settings that change their fields."""
