@@ -129,6 +129,15 @@ def test_a_folder_that_may_not_be_read_is_no_label(tmp_path: Path, monkeypatch: 
     assert [each.name for each in label_folders(tmp_path)] == ["bad", "good"]
 
 
+def test_folders_of_models_are_no_labels(tmp_path: Path) -> None:
+    for name in ("base", "large"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "vocab.txt").touch()
+    assert len(label_folders(tmp_path)) == 2
+    (tmp_path / "large" / "config.json").touch()
+    assert [each.name for each in label_folders(tmp_path)] == ["base"]
+
+
 def test_a_pointer_of_git_lfs_is_refused(tmp_path: Path) -> None:
     pointer, weights = tmp_path / "model.safetensors", tmp_path / "other.safetensors"
     pointer.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")

@@ -11,6 +11,7 @@ from shlex import quote
 from typing import Literal
 
 from bertkit.errors import count_of, data_error, did_you_mean, usage_error
+from bertkit.storage.locations import VOCABULARY_FOLDER
 from bertkit.storage.remote import RemotePath
 from bertkit.storage.suffixes import COMPRESSIONS, suffix_of
 
@@ -51,8 +52,6 @@ _WIKI_EXTRACTOR_NAME = re.compile(r"wiki_\d+")
 """The only files without a suffix that are read from a folder, where others are licences and programs."""
 
 _VOCABULARIES = ("vocab.txt", "merges.txt")
-_BESIDE_VOCABULARIES = ("tokenizer.json", "tokenizer_config.json", "config.json", "bert_config.json")
-"""Files of a tokenizer or a model, whose vocabulary is no text."""
 
 _NOT_UTF_8 = re.compile("[\udc80-\udcff]")
 """How Python spells the bytes of a name that are not UTF-8."""
@@ -150,7 +149,7 @@ def _walk(folder: Path, links: list[Path]) -> Iterator[Path]:
 
 
 def _is_vocabulary(path: Path, files: Collection[Path]) -> bool:
-    return path.name in _VOCABULARIES and any(path.parent / name in files for name in _BESIDE_VOCABULARIES)
+    return path.name in _VOCABULARIES and any(path.parent / name in files for name in VOCABULARY_FOLDER)
 
 
 def is_text_in_folder(path: Path) -> bool:

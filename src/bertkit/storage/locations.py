@@ -14,6 +14,9 @@ from bertkit.storage.hub import find_downloaded, is_hub_id
 _MODEL_FILES = ("run.json", "config.json", "model/config.json", "bert_config.json")
 """A folder with one of them is a run or a model."""
 
+VOCABULARY_FOLDER = ("tokenizer.json", "tokenizer_config.json", "config.json", "bert_config.json")
+"""Files of a tokenizer or a model: a ``vocab.txt`` beside one of them is a vocabulary and no text."""
+
 _MOST_SHOWN = 5
 _LFS_POINTER = b"version https://git-lfs"
 
@@ -53,6 +56,8 @@ def _folders_with_text(folder: Path) -> list[Path]:
 
 def _has_text(folder: Path) -> bool:
     try:
+        if any((folder / name).is_file() for name in VOCABULARY_FOLDER):
+            return False
         return any(map(is_text, folder.iterdir()))
     except OSError:  # lost+found, which a disk has and nobody may read
         return False
