@@ -132,21 +132,21 @@ def test_a_limit_and_a_teacher_are_for_the_first_task_alone(workspace: Path, tmp
     assert [last[name] for name in names] == [None, None, None, 0.0, 2.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("metric", "labels", "spellings"), [("accuracy", ["bad", "good"], ["0", "1"]), ("f1", ["good", "bad"], ["1", "0"])]
-)
-def test_the_labels_in_the_order_of_the_model_keep_their_spellings(
-    workspace: Path, tmp_path: Path, metric: str, labels: list[str], spellings: list[str]
+def test_the_labels_in_the_order_of_the_model_keep_their_spellings_and_their_positive_class(
+    workspace: Path, tmp_path: Path
 ) -> None:
-    """Their order does not change where it says of which label F1 is."""
     table = tmp_path / "t.csv"
     table.write_text("review,label\n" + "".join(f"word {number},{number % 2}\n" for number in range(36)))
     columns = Columns(first="review", label="label")
     files = TaskFiles(splits={name: Split(files=(str(table),), columns=columns) for name in ("train", "dev")})
-    task = TextClassificationTask(name="t", metric=metric, labels=("good", "bad"), spellings=("1", "0"), files=files)
+    task = TextClassificationTask(name="t", metric="f1", labels=("good", "bad"), spellings=("1", "0"), files=files)
     bertkit.finetune(task, model=workspace / "tuned", output=tmp_path / "run", set=QUICK, progress="quiet")
     settings = {each.path: each.value for each in bertkit.config_show(tmp_path / "run")}
-    assert [settings["task.labels"], settings["task.spellings"]] == [labels, spellings]
+    assert [settings[f"task.{name}"] for name in ("labels", "spellings", "positive")] == [
+        ["bad", "good"],
+        ["0", "1"],
+        "bad",
+    ]
 
 
 @pytest.mark.parametrize("name", ["model", "output"])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bertkit.batch import Batch
-from bertkit.config.settings import apply, parse_settings
+from bertkit.config.settings import apply, parse_settings, refuse_without_effect
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
 from bertkit.objectives.sequence_classification import SequenceClassification
@@ -41,7 +41,16 @@ def test_weighted_loss_is_that_of_torch() -> None:
     assert term.count == 6
 
 
-def test_f1_is_a_score_of_two_classes() -> None:
+def test_f1_is_a_score_of_two_classes_or_of_the_positive_one() -> None:
     assert replace(REVIEWS, labels=("bad", "good"), metric="f1").metric == "f1"
-    with pytest.raises(BertkitError, match="f1 is a score of two classes, and reviews has 3: choose macro_f1"):
+    gold, answers = ["bad", "bad", "good", "good"], ["bad", "good", "good", "good"]
+    f1 = {name: replace(REVIEWS, positive=name, metric="f1").score_answers("f1", gold, answers) for name in gold}
+    assert f1 == {"bad": pytest.approx(2 / 3), "good": pytest.approx(4 / 5)}
+    with pytest.raises(BertkitError, match=r'positive is god, and reviews has bad, good, odd\. Did you mean "good"\?'):
+        replace(REVIEWS, positive="god", metric="f1")
+    with pytest.raises(BertkitError, match=r"positive has no effect without task\.metric=f1"):
+        refuse_without_effect(replace(REVIEWS, positive="bad"), parse_settings(["positive=bad"]))
+    with pytest.raises(
+        BertkitError, match=r"f1 is a score of one class, and reviews has 3: name it with task\.positive"
+    ):
         replace(REVIEWS, metric="f1")

@@ -153,16 +153,17 @@ def _say_measured(settings: Sequence[Setting], bar: Progress) -> None:
 def _fit_to_model(task: FileTask, model: ModelFolder) -> list[Setting]:
     """Rows no longer than the model reads, and the labels in the order of the heads that it was fine-tuned with.
 
-    Where F1 is scored, which is that of the second label, the labels keep their order, and the model gets a new head.
+    F1 stays that of the class that is the second of the task.
     """
     longest = model.positions or task.max_length
     fitting = [Setting("task.max_length", longest, "--model")] if longest < task.max_length else []
     trained = trained_task(model)
     if type(trained) is type(task):
         ours, theirs = (getattr(each, "labels", ()) for each in (task, trained))
-        scores_second = isinstance(task, TextClassificationTask) and "f1" in (task.metric, *task.also)
-        if ours != theirs and sorted(ours) == sorted(theirs) and not scores_second:
+        if ours != theirs and sorted(ours) == sorted(theirs):
             fitting.append(Setting("task.labels", theirs, "--model"))
+            if isinstance(task, TextClassificationTask):
+                fitting.append(Setting("task.positive", task.positive_class, "--model"))
             if spellings := getattr(task, "spellings", ()):
                 reordered = tuple(spellings[ours.index(label)] for label in theirs)
                 fitting.append(Setting("task.spellings", reordered, "--model"))

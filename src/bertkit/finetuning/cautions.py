@@ -132,7 +132,7 @@ def _caution_about_zero(score: Score, task: FileTask, gold: Sequence[object], sp
     if score != 0 or kind_of(metric).scale != "share":
         return []
     no_entity = all(isinstance(answer, tuple) and set(answer) <= {OUTSIDE} for answer in gold)
-    if no_entity or (isinstance(task, TextClassificationTask) and metric == "f1" and task.labels[1] not in gold):
+    if no_entity or (isinstance(task, TextClassificationTask) and metric == "f1" and task.positive_class not in gold):
         return [f"{metric} is 0: no {split} example has anything to find, so it says nothing about the model"]
     return [f"{metric} is 0: nothing that the model finds in {split} is right; more --epochs or a higher --lr may help"]
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from bertkit.batch import IGNORE, Feature, Label
 from bertkit.contracts import Encoder, Objective, OutputArrays
-from bertkit.errors import usage_error
+from bertkit.errors import did_you_mean, list_names, usage_error
 from bertkit.metrics.bootstrap import Statistic, resample_classes
 from bertkit.metrics.classification import accuracy, binary_f1, macro_f1, matthews
 from bertkit.objectives.sequence_classification import SequenceClassification
@@ -46,8 +46,9 @@ class TextClassificationTask(TextTask):
     """One class of ``labels`` for a text, or for two (``pair``).
 
     ``spellings`` are the labels as published files write them, where that differs; the names of the labels are
-    understood too. The score ``f1`` is that of the second label. ``class_weights`` multiply the loss of some classes.
-    With ``fold_labels`` a label may be written in any case and spacing.
+    understood too. The score ``f1`` is that of the class ``positive``, by default of the second of two.
+    ``class_weights`` multiply the loss of some classes. With ``fold_labels`` a label may be written in any case and
+    spacing.
     """
 
     pipeline_method = "classify"
@@ -57,6 +58,7 @@ class TextClassificationTask(TextTask):
     spells_answers = True
 
     spellings: tuple[str, ...] = ()
+    positive: str = ""
     class_weights: Mapping[str, PositiveFloat] = field(default_factory=dict)
     fold_labels: bool = False
 
@@ -65,9 +67,28 @@ class TextClassificationTask(TextTask):
         check_labels(self.name, self.labels, self.spellings)
         if len(self.labels) < 2:
             raise usage_error(f"{self.name} has {len(self.labels)} labels; a classification needs at least two.")
-        if len(self.labels) > 2 and "f1" in (self.metric, *self.also):
-            raise usage_error(f"f1 is a score of two classes, and {self.name} has {len(self.labels)}: choose macro_f1.")
+        if self.positive and self.positive not in self.labels:
+            near = did_you_mean(self.positive, self.labels)
+            raise usage_error(f"positive is {self.positive}, and {self.name} has {list_names(self.labels)}.{near}")
+        if len(self.labels) > 2 and self._scores_f1 and not self.positive:
+            raise usage_error(
+                f"f1 is a score of one class, and {self.name} has {len(self.labels)}: name it with task.positive, or "
+                "choose macro_f1."
+            )
         check_weights(self.name, self.labels, self.class_weights)
+
+    def needs(self) -> dict[str, str]:
+        """The setting that ``positive`` needs, unless F1 is scored."""
+        return {} if self._scores_f1 else {"positive": "task.metric=f1"}
+
+    @property
+    def _scores_f1(self) -> bool:
+        return "f1" in (self.metric, *self.also)
+
+    @property
+    def positive_class(self) -> str:
+        """The class whose F1 is scored."""
+        return self.positive or self.labels[1]
 
     def weighted(self, weights: str | Mapping[Any, float], *, limit: int | None = None) -> Self:
         """The same task with weights of its classes: ``balanced``, or such as ``positive=2,negative=0.5``."""
@@ -113,10 +134,10 @@ class TextClassificationTask(TextTask):
         return self.spellings[self.labels.index(label)] if self.spellings else label
 
     def score_answers(self, name: str, gold: Sequence[TextLabel], answers: Sequence[TextLabel]) -> float:
-        """Accuracy, F1 of the second label, macro F1 or Matthews' correlation."""
+        """Accuracy, F1 of the positive class, macro F1 or Matthews' correlation."""
         classes, predicted = list(map(str, gold)), list(map(str, answers))
         if name == "f1":
-            return binary_f1(classes, predicted, positive=self.labels[1])
+            return binary_f1(classes, predicted, positive=self.positive_class)
         return _SCORES[name](classes, predicted)
 
     def resampling_statistic(
@@ -127,4 +148,4 @@ class TextClassificationTask(TextTask):
             return None
         gold = [str(example.label) for example in examples]
         answers = [str(prediction.label) for prediction in predictions]
-        return resample_classes(gold, answers, scores, positive=self.labels[1])
+        return resample_classes(gold, answers, scores, positive=self.positive_class)
