@@ -101,7 +101,7 @@ def random_text(seed: int, end: str) -> bytes:
     return "".join(rng.choices(tokens, k=200)).replace("\n", end).encode()
 
 
-@pytest.mark.parametrize("boundary", ["file", "blank-line"])
+@pytest.mark.parametrize("boundary", ["file", "blank-line", "line"])
 @pytest.mark.parametrize("end", END_OF_LINE)
 @pytest.mark.parametrize("seed", range(7))
 def test_parts_have_the_documents_of_the_file(tmp_path: Path, boundary: Boundary, end: str, seed: int) -> None:
@@ -157,5 +157,5 @@ def test_a_file_that_became_shorter_is_an_error(tmp_path: Path) -> None:
 def test_a_byte_order_mark_alone_is_no_document(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_bytes(b"\xef\xbb\xbf")
-    for boundary in ("file", "blank-line"):
+    for boundary in ("file", "blank-line", "line"):
         assert LinePart(file, LineForm(boundary), "error", 0, 3).read().chunks == []

@@ -15,7 +15,15 @@ import pytest
 import zstandard
 
 from bertkit.data import sources
-from bertkit.data.sources import Boundary, ReadLog, ReadOptions, TextChunk, read_chunks, read_texts
+from bertkit.data.sources import (
+    MAX_CHUNK_CHARACTERS,
+    Boundary,
+    ReadLog,
+    ReadOptions,
+    TextChunk,
+    read_chunks,
+    read_texts,
+)
 from bertkit.errors import BertkitError
 from bertkit.formats import compression as compression_module
 from bertkit.formats import records
@@ -107,12 +115,21 @@ def test_a_given_boundary_overrides_the_guess(tmp_path: Path) -> None:
     assert len(texts(path, ReadOptions(boundary="blank-line"))) == 2
     path = write(tmp_path / "b.txt", GOOGLE.encode())
     assert texts(path, ReadOptions(boundary="file")) == [GOOGLE]
+    assert texts(path, ReadOptions(boundary="line")) == [f"{line}\n" for line in GOOGLE.split("\n") if line]
     with pytest.raises(BertkitError, match="no records"):
         texts(path, ReadOptions(boundary="record"))
     path = write(tmp_path / "c.jsonl", b'{"text": "x"}')
     assert texts(path, ReadOptions(boundary="record")) == ["x"]
     with pytest.raises(BertkitError, match="consists of records"):
         texts(path, ReadOptions(boundary="file"))
+
+
+def test_a_line_that_is_longer_than_a_chunk_is_one_document(tmp_path: Path) -> None:
+    longer = "word " * (MAX_CHUNK_CHARACTERS // 2)
+    path = write(tmp_path / "a.txt", f"first\n{longer}\n\nlast".encode())
+    chunks = list(read_chunks(path, ReadOptions(boundary="line")))
+    assert [each.number for each in chunks] == [0, 1, 1, 1, 2]
+    assert "".join(each.text for each in chunks if each.number == 1) == f"{longer}\n"
 
 
 def test_lines_of_white_space_count_as_blank(tmp_path: Path) -> None:

@@ -30,6 +30,18 @@ def test_rows_without_pairs_are_full_and_15_percent_is_masked(tmp_path: Path) ->
     assert "next sentences      none" in report.lines()
 
 
+@pytest.mark.parametrize(("sentences", "advised"), [([3], True), ([3, 4], False)])
+def test_documents_of_one_sentence_are_said_to_have_no_next_one(
+    tmp_path: Path, sentences: list[int], advised: bool
+) -> None:
+    tokens = [f"w{number}" for number in range(999 * sum(sentences))]
+    (tmp_path / "vocab.txt").write_text("\n".join([*tokens, "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]))
+    task = PretrainingTask(objectives=("mlm", "nsp"))
+    documents = Mixture((corpus(*[sentences] * 999),))
+    report = report_data(task.source(documents, WordPiece.load(tmp_path / "vocab.txt"), seq_length=99, seed=5))
+    assert any("no pair goes on" in line for line in report.lines()) == advised
+
+
 UNKNOWN = 40
 
 

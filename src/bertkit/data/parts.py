@@ -105,6 +105,8 @@ class LinePart:
         chunks = list(split_lines(lines, self.form))
         # In a file that is one document, blank lines end nothing. A byte order mark alone is no line.
         first, last = (self.form.boundary == "file" or not is_blank("".join(lines[at:][:1])) for at in (0, -1))
+        if self.form.boundary == "line":
+            last = last and not lines[-1].endswith("\n")
         return PartText(chunks, first, last, log.replaced)
 
 

@@ -33,7 +33,7 @@ from bertkit.storage.suffixes import suffix_of
 from bertkit.text.sentences import LONGEST as LONGEST_SENTENCE
 from bertkit.text.sentences import split_sentences
 
-Boundary = Literal["auto", "blank-line", "file", "record"]
+Boundary = Literal["auto", "blank-line", "line", "file", "record"]
 
 MAX_CHUNK_CHARACTERS = 200_000
 """The tokenizer needs some 150 bytes per character, so this is 30 MB per chunk."""
@@ -229,9 +229,19 @@ def _read_plain_text(path: Path, text: Iterator[str], reading: ReadOptions, log:
 
 def split_lines(lines: Iterable[str], form: LineForm) -> Iterator[TextChunk]:
     """The chunks of the documents in lines of plain text."""
-    for number, document in enumerate(_paragraphs(lines) if form.boundary == "blank-line" else [lines]):
+    for number, document in enumerate(_split(lines, form.boundary)):
         for packed in _pack(document):
             yield TextChunk(number, packed, form.sentence_lines)
+
+
+def _split(lines: Iterable[str], boundary: Boundary) -> Iterable[Iterable[str]]:
+    """The lines of each document, which must be read before the next document is requested."""
+    match boundary:
+        case "blank-line":
+            return _paragraphs(lines)
+        case "line":
+            return _single_lines(iter(lines))
+    return [lines]
 
 
 def is_blank(line: str) -> bool:
@@ -240,8 +250,19 @@ def is_blank(line: str) -> bool:
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[Iterator[str]]:
-    """The groups of lines between blank lines. Each group must be read before the next one is requested."""
+    """The groups of lines between blank lines."""
     return (group for is_between, group in itertools.groupby(lines, key=is_blank) if not is_between)
+
+
+def _single_lines(lines: Iterator[str]) -> Iterator[Iterator[str]]:
+    """Each line that is not blank; one that is too long for a chunk was cut, and only its last part has an end."""
+    return (_whole_line(first, lines) for first in lines if not is_blank(first))
+
+
+def _whole_line(part: str, lines: Iterator[str]) -> Iterator[str]:
+    yield part
+    while not part.endswith("\n") and (part := next(lines, "")):
+        yield part
 
 
 def _head(lines: Iterator[str]) -> list[str]:
@@ -255,7 +276,9 @@ def _head(lines: Iterator[str]) -> list[str]:
 
 def _choose_form(path: Path, head: list[str], reading: ReadOptions) -> LineForm:
     if reading.boundary == "record":
-        raise usage_error(f'{path} is a text file; it has no records. Its --boundary is "blank-line" or "file".')
+        raise usage_error(
+            f'{path} is a text file; it has no records. Its --boundary is "blank-line", "line" or "file".'
+        )
     guess = _guess_form(head)
     return guess if reading.boundary == "auto" else replace(guess, boundary=reading.boundary)
 

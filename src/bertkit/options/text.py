@@ -109,8 +109,9 @@ class PrepareOptions(JobOptions):
     """Work on this machine, or on a Ray cluster whose nodes have bertkit and the same files (bertkit[ray])."""
     heldout: ShareBelowOne = 0.01
     """Share of the tokens that is held out of training, for evaluation; also from within long documents."""
-    boundary: Literal["auto", "blank-line", "file", "record"] = "auto"
-    """What ends a document: a blank line, the end of a file or of a record; auto detects it from the file."""
+    boundary: Literal["auto", "blank-line", "line", "file", "record"] = "auto"
+    """Where a document ends: at a blank line, or at the end of every line, file or record; auto detects it from the
+    file, but never chooses line."""
     field: str | None = None
     """Key or column that holds the text of a record."""
     on_bad_bytes: Literal["error", "replace"] = "error"

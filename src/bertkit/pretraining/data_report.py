@@ -27,7 +27,10 @@ class DataReport:
 
     def lines(self) -> list[str]:
         """The report as text."""
-        random_next = "none" if self.random_next_share is None else f"{self.random_next_share:.1%} random"
+        share = self.random_next_share
+        random_next = "none" if share is None else f"{share:.1%} random"
+        if share == 1:
+            random_next += ": no pair goes on with its own document, which needs two sentences"
         masked = "none" if self.masked_share is None else f"{self.masked_share:.1%} of real tokens"
         return [
             f"examples per epoch  {self.examples_per_epoch:,}",
