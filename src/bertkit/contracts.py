@@ -154,10 +154,10 @@ state, itself and those before it and in the other half itself and those after i
 class Encoder(nn.Module, ABC):
     """A network from a batch to hidden states, built from its own frozen ``config`` alone.
 
-    With a ``word_length`` a token is a word of that many numbers and ``input_ids`` is (B, T, word_length). In a
-    ``causal`` encoder no state depends on a later token. With ``gradient_checkpointing`` a forward pass that needs
-    gradients stores the input of each block only, and the backward pass computes the block again (Chen et al., arXiv
-    1604.06174): the same bits in less memory and about a quarter more time.
+    With a ``word_length`` a token is a word of that many characters and ``input_ids`` is (B, T, word_length), or in
+    pre-training (B, T, 1 + word_length) with the id of the word before them. In a ``causal`` encoder no state depends
+    on a later token. With ``gradient_checkpointing`` only the inputs of the blocks are stored for the backward pass,
+    which computes each block again (Chen et al., arXiv 1604.06174): the same bits in less memory, a quarter slower.
     """
 
     config: EncoderConfig
@@ -256,8 +256,8 @@ class Objective(nn.Module, ABC):
     ``reads_pooled``, the pooled state, cannot be loaded from a folder without a pooler. With ``reads_layers`` the head
     takes the states of all layers, and with ``freezes_encoder`` as features of an encoder that is not trained.
     ``weight`` multiplies the loss. With ``predicts_vocabulary`` the loss is the negative log-likelihood of tokens,
-    whose exponential is a perplexity. ``HF_NAMES`` maps the head's parameters to those of Hugging Face's class; without
-    a table they keep their names, and so do those of a head that computes something else, not ``in_huggingface``.
+    whose exponential is a perplexity. ``in_huggingface`` says that a class of Hugging Face computes the same head, and
+    ``HF_NAMES`` maps the parameters to the names of that class; other heads keep their own names in the file.
     """
 
     label: str
@@ -300,17 +300,17 @@ class PretrainingObjective(Objective):
     ``context`` is what the encoder must be, None for any. ``rows`` are the examples it needs; those of "pairs" come
     with ``labels["nsp"]``, 0 where the second segment follows the first and 1 where it is random, and those of
     "passages" with ``labels["passages"]``. With ``compares_examples`` the loss of an example depends on the others of
-    its micro-batch. ``pipeline_tag`` is Hugging Face's name for what such a model is for. One that ``masks`` may read
-    ``settings.masking``.
+    its micro-batch. One that ``reads_masking`` reads ``settings.masking``, which are refused where none does.
+    ``pipeline_tag`` is Hugging Face's name for what such a model is for.
 
-    Labels are built in the order of ``task.objectives``, each from the input as those before it have changed it. One
+    Labels are built in the order of ``task.objectives``; each objective sees the changes that those before it made. One
     that replaces tokens comes last where the others are to predict the original; one that moves tokens comes first.
     """
 
     context: ClassVar[Context | None] = None
     rows: ClassVar[RowKind] = "any"
     compares_examples: ClassVar[bool] = False
-    masks: ClassVar[bool] = True
+    reads_masking: ClassVar[bool] = False
     pipeline_tag: ClassVar[str] = "feature-extraction"
 
     @classmethod

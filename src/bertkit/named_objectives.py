@@ -1,4 +1,4 @@
-"""Pre-training objectives by the names of their modules, and the heads that they are in a model."""
+"""Finds pre-training objectives by the names of their modules, and builds their heads."""
 
 from __future__ import annotations
 

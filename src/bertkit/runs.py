@@ -66,7 +66,7 @@ FAILED = "failed: "
 
 
 def find_named_folder(model: Path) -> Path:
-    """The folder that has the name of a model: the run of ``RUN/model``, else the model's own."""
+    """The folder that a model is called by: ``RUN`` for ``RUN/model``, else the folder of the model itself."""
     return model.parent if model.name == "model" else model
 
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.checkpoint.saved_models import CLASSES, save
@@ -38,6 +40,37 @@ def test_the_folder_says_what_other_libraries_read(
     save(tmp_path / "model", encoder, tokenizer, heads)
     assert ModelFolder.open(tmp_path).metadata[READABLE_ELSEWHERE] == readable_elsewhere
     assert json.loads((tmp_path / "model" / "config.json").read_text())["architectures"] == [architecture]
+
+
+@pytest.mark.parametrize(
+    ("network", "heads", "readable_elsewhere", "architecture"),
+    [
+        ({"causal": True}, "classes", "encoder", "BertModel"),  # theirs reads [CLS], which sees no other token
+        ({"causal": True}, "none", "model", "BertModel"),
+        ({"lstm_layers": 1}, "classes", "nothing", "BertForSequenceClassification"),
+    ],
+)
+def test_other_libraries_do_not_read_what_they_compute_in_another_way(
+    tmp_path: Path,
+    encoder: Bert,
+    tokenizer: WordPiece,
+    network: dict[str, Any],
+    heads: str,
+    readable_elsewhere: str,
+    architecture: str,
+) -> None:
+    save(tmp_path / "model", Bert(replace(encoder.config, **network)), tokenizer, heads)
+    assert ModelFolder.open(tmp_path).metadata[READABLE_ELSEWHERE] == readable_elsewhere
+    assert json.loads((tmp_path / "model" / "config.json").read_text())["architectures"] == [architecture]
+
+
+def test_a_network_with_one_segment_gets_no_segment_ids(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+    inputs = {}
+    for segments in (1, 2):
+        save(tmp_path / str(segments), Bert(replace(encoder.config, num_segments=segments)), tokenizer)
+        found = json.loads((tmp_path / str(segments) / "tokenizer_config.json").read_text())["model_input_names"]
+        inputs[segments] = "token_type_ids" in found
+    assert inputs == {1: False, 2: True}
 
 
 def test_a_head_that_only_bertkit_has_does_not_hide_the_others(

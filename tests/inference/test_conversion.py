@@ -15,12 +15,16 @@ from safetensors.torch import load_file, save_file
 import bertkit
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.checkpoint.save_model import save_model
+from bertkit.encoders import bert, modernbert
+from bertkit.encoders.bert import Bert
 from bertkit.encoders.bilstm_attention import tiny
+from bertkit.encoders.modernbert import ModernBert
 from bertkit.errors import BertkitError
 from bertkit.inference.conversion import convert, convert_to_sentence_transformers, explain_unit, load_whole_model
 from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.inference.pipeline import load
 from bertkit.model import Model
+from bertkit.named_objectives import build_objectives
 from bertkit.task_types import RegressionTask
 from bertkit.task_types.regression import Numbers
 from bertkit.text.wordpiece import WordPiece, train
@@ -116,6 +120,23 @@ def test_an_encoder_that_only_bertkit_has_is_not_converted(tmp_path: Path) -> No
     save_model(tmp_path / "model", Model(tiny(), {}), words, metadata={})
     with pytest.raises(BertkitError, match="which only bertkit has"):
         convert(ModelFolder.open(tmp_path / "model"), tmp_path / "out")
+
+
+def test_a_bert_with_a_bilstm_is_not_converted(tmp_path: Path, tokenizer: WordPiece) -> None:
+    encoder = Bert(replace(bert.tiny().config, vocab_size=tokenizer.vocab_size, lstm_layers=1))
+    save_model(tmp_path / "model", Model(encoder, {}), tokenizer, metadata={})
+    with pytest.raises(BertkitError, match="is BERT with a BiLSTM on top, which only bertkit has"):
+        convert(ModelFolder.open(tmp_path / "model"), tmp_path / "out")
+
+
+def test_the_heads_of_the_recorded_objectives_are_converted(tmp_path: Path, tokenizer: WordPiece) -> None:
+    """A ModernBERT has no next-sentence head by default."""
+    encoder = ModernBert(replace(modernbert.tiny().config, vocab_size=tokenizer.vocab_size))
+    names = ["mlm", "nsp"]
+    model = Model(encoder, build_objectives(names, encoder))
+    save_model(tmp_path / "model", model, tokenizer, metadata={"kind": "pretrain", "objectives": names})
+    found = convert(ModelFolder.open(tmp_path / "model"), tmp_path / "out")
+    assert (found.heads, found.left_out) == (("mlm", "nsp"), ())
 
 
 def test_a_whole_model_of_a_run_has_the_heads_of_its_task(workspace: Path) -> None:

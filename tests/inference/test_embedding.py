@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 import torch
 from tests.tiny_bert import SENTENCES
 
+from bertkit.contracts import Encoder
 from bertkit.data.features import assemble, collate
-from bertkit.encoders import gpt
+from bertkit.encoders import bert, gpt, tagger
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.inference import embedding
@@ -63,6 +65,20 @@ def test_chunks_keep_the_order_and_count_what_is_cut_off(
     alone = vectors_of(encoder, tokenizer, [texts[3], texts[77], texts[149]])
     together = np.concatenate([vectors for vectors, _ in chunks])[[3, 77, 149]]
     np.testing.assert_allclose(together, alone, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (tagger.tiny(), "a word model has no states of layers"),
+        (Bert(replace(bert.tiny().config, lstm_layers=1)), "a BERT with a BiLSTM on top gives the states of the"),
+    ],
+    ids=["word model", "BiLSTM"],
+)
+def test_networks_without_equal_layers_give_the_states_at_their_end_alone(network: Encoder, message: str) -> None:
+    TextEmbedder(network, EmbeddingSettings())
+    with pytest.raises(BertkitError, match=message):
+        TextEmbedder(network, EmbeddingSettings(layers=(0,)))
 
 
 def test_no_layer_a_layer_that_is_absent_and_an_unknown_pool_are_errors(encoder: Bert) -> None:

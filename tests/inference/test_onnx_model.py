@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import bertkit
 from bertkit.encoders import bert, gpt
+from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.inference.onnx_model import OnnxModel, write_onnx
 from bertkit.model import Model
@@ -40,6 +42,8 @@ def test_outputs_of_every_head_are_those_of_pytorch(tmp_path: Path) -> None:
 def test_what_has_no_onnx_form_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="BERT and RoBERTa with attention in both directions"):
         write_onnx(Model(gpt.tiny(), {}), tmp_path / "model.onnx")
+    with pytest.raises(BertkitError, match="without a BiLSTM"):
+        write_onnx(Model(Bert(replace(bert.tiny().config, lstm_layers=1)), {}), tmp_path / "model.onnx")
     encoder = bert.tiny()
     with pytest.raises(BertkitError, match="the model has a CRF, which has no ONNX form"):
         write_onnx(Model(encoder, {"tags": CrfTagging(encoder.hidden_size, ("O", "B-X", "I-X"))}), tmp_path / "x.onnx")

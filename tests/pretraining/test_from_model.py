@@ -89,7 +89,7 @@ def test_a_new_head_is_trained_before_the_encoder(headless: PretrainRun, capsys:
     heads = [store.load(headless.output / "checkpoints" / f"step-{step:08}")[0]["model"] for step in (1, 5)]
     assert not torch.equal(heads[0]["objectives.mlm.transform.weight"], heads[1]["objectives.mlm.transform.weight"])
     said = capsys.readouterr().err
-    assert "has no head for mlm: the first 50% of the steps train a new one alone, with the encoder frozen" in said
+    assert "has no head for mlm: the first 50% of the steps train the heads alone, with the encoder frozen" in said
 
 
 def test_the_head_and_the_encoder_have_schedules_of_their_own(headless: PretrainRun) -> None:

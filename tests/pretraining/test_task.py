@@ -69,6 +69,11 @@ def test_full_sentences_are_masked_anew_in_every_epoch_and_their_separators_neve
             "sampling.short_sequences=0.3",
             "an objective with rows in random order",
         ),
+        (
+            PretrainingTask(objectives=("mlm",), sampling=Sampling(full_sentences=True)),
+            "sampling.short_sequences=0.3",
+            "task.sampling.full_sentences=false",
+        ),
     ],
 )
 def test_a_setting_that_no_objective_reads_is_refused(task: PretrainingTask, setting: str, needed: str) -> None:

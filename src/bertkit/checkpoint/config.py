@@ -179,6 +179,6 @@ def fit_tokenizer_config(
     if not known:
         return content
     fitted = {**content, "model_max_length": min(known)}
-    if not hasattr(config, "num_segments") and "model_input_names" in fitted:
+    if getattr(config, "num_segments", 0) < 2 and "model_input_names" in fitted:
         fitted["model_input_names"] = [name for name in fitted["model_input_names"] if name != "token_type_ids"]
     return fitted

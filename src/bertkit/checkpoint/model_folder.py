@@ -39,6 +39,9 @@ from bertkit.storage.checksums import check_files, read_checksums
 from bertkit.storage.locations import explain_missing_model, locate_model
 
 METADATA = "bertkit.json"
+PRETRAINING_OBJECTIVES = "objectives"
+"""The key of a pre-trained model's metadata that names its objectives."""
+
 CONFIG = "config.json"
 
 FORMAT = 2
@@ -242,6 +245,14 @@ def _check_vocabulary(path: Path, tokens: int, embeddings: int, extra_tokens: in
         )
 
 
+def read_objectives(folder: ModelFolder) -> tuple[str, ...]:
+    """The objectives that the model was pre-trained with; none for a model that says nothing about them."""
+    names = folder.metadata.get(PRETRAINING_OBJECTIVES, ())
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise data_error(f"{folder.path}/{METADATA}: {PRETRAINING_OBJECTIVES} is not a list of names. {_ADVICE}")
+    return tuple(names)
+
+
 def _read_metadata(path: Path) -> Mapping[str, Any]:
     if not os.path.lexists(path):
         return {}
@@ -280,7 +291,9 @@ def _check_depth(spec: EncoderSpec, config: Any, source: Path, weights: Path, te
             "tensors the names that they have in transformers."
         )
     if layers is not None and layers != config.num_layers:
-        raise data_error(f"{source} says {config.num_layers} layers and {weights.name} has {layers}.")
+        raise data_error(
+            f"{source} says {config.num_layers} layers and {weights.name} has {layers}: copy both from one model."
+        )
     for name in _DEPTHS:
         if (depth := getattr(config, name, 0)) > len(tensors):
             raise data_error(f"{source}: {name} is {depth:,}; {weights.name} has {len(tensors):,} tensors.")

@@ -15,8 +15,8 @@ from bertkit.checkpoint.model_folder import CONFIG, FORMAT, METADATA
 from bertkit.checkpoint.sentence_transformers import SentenceEmbedding, write_embedding
 from bertkit.checkpoint.tensors import write_tensors
 from bertkit.checkpoint.weights import WEIGHTS
-from bertkit.contracts import SubwordTokenizer
-from bertkit.encoder_types.architectures import spec_of_encoder
+from bertkit.contracts import Encoder, Objective, SubwordTokenizer
+from bertkit.encoder_types.architectures import is_in_huggingface, spec_of_encoder
 from bertkit.errors import usage_error
 from bertkit.model import Model
 from bertkit.storage.atomic import explain_writing, make_folder, read_json, write_folder, write_json
@@ -91,16 +91,24 @@ def readable_elsewhere(model: Model) -> Literal["model", "encoder", "nothing"]:
 
     ``nothing`` is for encoders that only bertkit has.
     """
-    names = spec_of_encoder(model.encoder).huggingface.architectures
-    if not names:
+    if not is_in_huggingface(model.encoder.config):
         return "nothing"
-    alike = all(each.in_huggingface or not [*each.parameters()] for each in model.heads.values())
+    names = spec_of_encoder(model.encoder).huggingface.architectures
+    alike = all(_is_alike(each, model.encoder) or not [*each.parameters()] for each in model.heads.values())
     return "model" if _heads(model) in names and alike else "encoder"
 
 
 def _heads(model: Model) -> frozenset[str]:
     """The labels of the heads that Hugging Face may have a class for."""
-    return frozenset(each.label for each in model.heads.values() if each.in_huggingface)
+    return frozenset(each.label for each in model.heads.values() if _is_alike(each, model.encoder))
+
+
+def _is_alike(head: Objective, encoder: Encoder) -> bool:
+    """Whether Hugging Face computes ``head`` as bertkit does.
+
+    In a BERT from left to right its classes read [CLS], which sees no other token; bertkit reads the last one.
+    """
+    return head.in_huggingface and not (head.reads_pooled and getattr(encoder.config, "causal", False))
 
 
 def _describe(model: Model, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> dict[str, object]:

@@ -52,6 +52,12 @@ class Sampling:
         if self.full_sentences and self.running_text:
             raise usage_error("task.sampling.full_sentences and task.sampling.running_text cannot be combined.")
 
+    def needs(self) -> dict[str, str]:
+        """The setting that full rows switch off, and what would switch it on."""
+        if self.full_sentences:
+            return {"short_sequences": "task.sampling.full_sentences=false"}
+        return {"short_sequences": "task.sampling.running_text=false"} if self.running_text else {}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSegments:

@@ -88,6 +88,11 @@ def spec_of_encoder(encoder: Encoder) -> EncoderSpec:
     return spec_of_config(encoder.config)
 
 
+def is_in_huggingface(config: EncoderConfig) -> bool:
+    """Whether other libraries have this network: their names for its tensors are known, and no BiLSTM is on top."""
+    return bool(spec_of_config(config).huggingface.architectures) and not getattr(config, "lstm_layers", 0)
+
+
 def name_outside_encoder(config: EncoderConfig) -> dict[str, str]:
     """The entry of ``config.json`` that names the module of an encoder outside bertkit; none for bertkit's own."""
     name = name_architecture(config)

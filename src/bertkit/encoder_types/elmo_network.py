@@ -22,6 +22,7 @@ from bertkit.nn.character_cnn import CharacterCnn
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.highway import Highway
 from bertkit.nn.packing import PackedRows
+from bertkit.nn.pooler import pool_directions
 from bertkit.nn.projected_lstm import LstmState, ProjectedLstm, reverse_rows
 from bertkit.ranges import ExtraLayers, Layers, PositiveFloat, ShareBelowOne, Width, WordLength, check_ranges
 from bertkit.text.characters import NO_WORD, NUM_CHARACTERS, WORD_LENGTH
@@ -138,7 +139,8 @@ class Elmo(Encoder):
         layers = [torch.cat(outputs, dim=2) for outputs in zip(*sides, strict=True)]
         hidden = self.dropout(layers[-1])
         kept = (torch.cat([words, words], dim=2), *layers[:-1], hidden) if output_hidden_states else ()
-        return EncoderOutput(hidden_states=hidden, pooled=_pool(hidden, real), layers=kept)
+        pooled = pool_directions(hidden, batch.on_host.attention_mask)
+        return EncoderOutput(hidden_states=hidden, pooled=pooled, layers=kept)
 
     def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """The multiply-accumulates for all words: filters, highways, projection and LSTMs; ``positions`` is ignored."""
@@ -204,13 +206,6 @@ class Elmo(Encoder):
         rows = len(final.output)
         parts = (torch.cat([new.detach(), old[rows:].detach()]) for new, old in zip(final, before, strict=True))
         self._final_states[direction, layer] = LstmState(*parts)
-
-
-def _pool(hidden: Float[Tensor, "B T H"], real: Bool[Tensor, "B T"]) -> Float[Tensor, "B H"]:
-    last = (real.sum(dim=1) - 1)[:, None, None].expand(-1, 1, hidden.shape[2])
-    forward, _ = hidden.gather(1, last).squeeze(1).chunk(2, dim=1)
-    _, backward = hidden[:, 0].chunk(2, dim=1)
-    return torch.cat([forward, backward], dim=1)
 
 
 def _build_layer(config: ElmoConfig) -> ProjectedLstm:

@@ -28,7 +28,7 @@ from bertkit.nn.init import fill_sinusoids, initialize
 from bertkit.nn.linear import Linear
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.neighbour_heads import fill_heads, fill_positions
-from bertkit.nn.pooler import Pooler, pick_tokens
+from bertkit.nn.pooler import Pooler, pick_tokens, pool_directions
 from bertkit.nn.stack import BlockStack
 
 _SEGMENT_SHARE = 0.2
@@ -278,9 +278,7 @@ class PooledTransformer(Transformer):
             return replace(output, pooled=self.pooler(output.pooled))
         real = batch.on_host.attention_mask
         hidden = self.lstm(output.hidden_states, real)
-        half = hidden.shape[2] // 2
-        ends = torch.cat([pick_tokens(hidden, real.sum(dim=1) - 1)[:, :half], hidden[:, 0, half:]], dim=1)
-        return replace(output, hidden_states=hidden, pooled=self.pooler(ends))
+        return replace(output, hidden_states=hidden, pooled=self.pooler(pool_directions(hidden, real)))
 
 
 _LAYER = "encoder.layer.{layer}."

@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.checkpoint.huggingface import normalize_state_dict, tensors_to_hf
-from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.model_folder import ModelFolder, read_objectives
 from bertkit.checkpoint.save_model import WRITTEN_FACTS, readable_elsewhere, save_model
 from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
 from bertkit.checkpoint.tensorflow import is_tensorflow, list_variables
 from bertkit.checkpoint.weights import find_weights, read_weights
 from bertkit.contracts import Encoder, Objective
+from bertkit.encoder_types.architectures import is_in_huggingface
 from bertkit.encoder_types.settings import context_of
 from bertkit.errors import list_names, usage_error
 from bertkit.inference.huggingface_tasks import task_of_folder
+from bertkit.lookup import names_from_a_file
 from bertkit.model import Model
 from bertkit.named_objectives import build_objectives
 from bertkit.results import Result
@@ -103,8 +105,9 @@ def convert_to_sentence_transformers(folder: ModelFolder, output: Path) -> Conve
 
 
 def _require_huggingface_architecture(folder: ModelFolder) -> None:
-    if not folder.spec.huggingface.architectures:
-        raise usage_error(f"{folder.path} is {folder.spec.title}, which only bertkit has: no other library reads it.")
+    if not is_in_huggingface(folder.config):
+        title = folder.spec.title + (" with a BiLSTM on top" if getattr(folder.config, "lstm_layers", 0) else "")
+        raise usage_error(f"{folder.path} is {title}, which only bertkit has: no other library reads it.")
 
 
 def _save(
@@ -155,7 +158,10 @@ def explain_unit(task: FileTask | None) -> list[str]:
 
 
 def _pretraining_heads(folder: ModelFolder, encoder: Encoder) -> Mapping[str, Objective]:
-    """New heads of all objectives that such an encoder is pre-trained with."""
+    """New heads of the objectives that the model was pre-trained with, or where it names none, of the usual ones."""
+    if own := read_objectives(folder):
+        with names_from_a_file():
+            return build_objectives(own, encoder)
     defaults = folder.spec.pretraining
     assert defaults is not None, "every encoder that Hugging Face has can be pre-trained"
     causal = context_of(folder.config) == "causal"

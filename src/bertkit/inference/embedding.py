@@ -22,6 +22,7 @@ from bertkit.batch import Batch, EncoderOutput, Feature, Outputs
 from bertkit.contracts import Encoder, Tokenizer
 from bertkit.data.features import assemble
 from bertkit.encoder_types.architectures import spec_of_encoder
+from bertkit.encoder_types.words import WordEncoder
 from bertkit.errors import count_of, usage_error
 from bertkit.inference.predict import run_features
 from bertkit.machine.precision import Precision
@@ -68,6 +69,8 @@ class TextEmbedder(nn.Module):
 
     def __init__(self, encoder: Encoder, settings: EmbeddingSettings) -> None:
         super().__init__()
+        if settings.layers != (-1,):
+            _require_layers(encoder)
         for layer in settings.layers:
             if not -encoder.num_layers - 1 <= layer <= encoder.num_layers:
                 raise usage_error(
@@ -90,6 +93,14 @@ class TextEmbedder(nn.Module):
             return output.hidden_states
         layers = self.encoder(batch, output_hidden_states=True).layers
         return torch.stack([layers[layer] for layer in self.settings.layers]).mean(dim=0)
+
+
+def _require_layers(encoder: Encoder) -> None:
+    """Raise a usage error for an encoder whose last states are not those of the last of equally wide layers."""
+    if isinstance(encoder, WordEncoder):
+        raise usage_error("a word model has no states of layers, only those at its end: leave the layers out.")
+    if getattr(encoder.config, "lstm_layers", 0):
+        raise usage_error("a BERT with a BiLSTM on top gives the states of the BiLSTM only: leave the layers out.")
 
 
 class TokenEmbedder(nn.Module):
@@ -155,6 +166,7 @@ class TokenStates(Result):
 
 def hidden_states(encoder: Encoder, feature: Feature, pad_id: int, precision: Precision) -> NDArray[np.float32]:
     """The states (L + 1, T, H) of all layers of one feature, in float32."""
+    _require_layers(encoder)
     (row,) = run_features(_AllLayers(encoder), [feature], pad_id, 1, precision)
     return np.asarray(row["states"], dtype=np.float32)
 

@@ -118,8 +118,9 @@ def write_onnx(model: Model, path: Path, embedding: SentenceEmbedding | None = N
     Raises a usage error for an encoder or a head that has no ONNX form, and if the extra ``onnx`` is not installed; a
     data error if the outputs differ.
     """
-    if not isinstance(model.encoder, Transformer) or not is_supported(model.encoder.layers):
-        raise usage_error("--to onnx is for BERT and RoBERTa with attention in both directions.")
+    has_lstm = getattr(model.encoder.config, "lstm_layers", 0)
+    if has_lstm or not isinstance(model.encoder, Transformer) or not is_supported(model.encoder.layers):
+        raise usage_error("--to onnx is for BERT and RoBERTa with attention in both directions, without a BiLSTM.")
     for objective in model.objectives.values():
         if objective.label in _REFUSED:
             raise usage_error(f"--to onnx: the model has {_REFUSED[str(objective.label)]}, which has no ONNX form.")

@@ -31,6 +31,13 @@ def pick_tokens(states: Float[Tensor, "B T H"], columns: Int[Tensor, " B"]) -> F
     return select_tokens(states.flatten(0, 1), indices.to(states.device, non_blocking=True))
 
 
+def pool_directions(states: Float[Tensor, "B T H"], real: Bool[Tensor, "B T"]) -> Float[Tensor, "B H"]:
+    """The final state of both directions of a BiLSTM: of the last real token, and of the first; ``real`` is on the
+    host."""
+    half = states.shape[2] // 2
+    return torch.cat([pick_tokens(states, real.sum(dim=1) - 1)[:, :half], states[:, 0, half:]], dim=1)
+
+
 def mean_pool(states: Float[Tensor, "B T H"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B H"]:
     """The mean of the tokens of each row where ``mask`` is True; 0 without any."""
     return (states * mask.unsqueeze(2)).sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)

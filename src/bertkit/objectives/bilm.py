@@ -46,7 +46,6 @@ class BidirectionalLanguageModel(PretrainingObjective):
     """
 
     label = "bilm"
-    masks: ClassVar[bool] = False
     context: ClassVar[Context] = "two_directions"
     rows: ClassVar[Literal["streams"]] = "streams"
     reads_pooled = False

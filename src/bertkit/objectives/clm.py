@@ -35,7 +35,6 @@ class CausalLanguageModel(VocabularyHead):
     """
 
     label = "clm"
-    masks: ClassVar[bool] = False
     context: ClassVar[Context] = "causal"
     pipeline_tag: ClassVar[str] = "text-generation"
     HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {}

@@ -133,6 +133,7 @@ class MaskedLanguageModel(VocabularyHead):
 
     label = "mlm"
     context: ClassVar[Context] = "bidirectional"
+    reads_masking: ClassVar[bool] = True
     pipeline_tag: ClassVar[str] = "fill-mask"
     HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "transform.weight": ("cls.predictions.transform.dense.weight",),

@@ -27,7 +27,6 @@ class NextSentencePrediction(PretrainingObjective):
     """One linear layer on the pooled [CLS], without dropout. ``forward`` returns ``logits`` (B, 2)."""
 
     label = "nsp"
-    masks: ClassVar[bool] = False
     context: ClassVar[Context] = "bidirectional"
     rows: ClassVar[Literal["pairs"]] = "pairs"
     HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {

@@ -28,7 +28,6 @@ class AdjacentPassages(PretrainingObjective):
     """
 
     label = "passages"
-    masks: ClassVar[bool] = False
     weight = 0.1
     reads_pooled = False
     in_huggingface = False

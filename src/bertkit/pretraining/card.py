@@ -87,5 +87,5 @@ def _describe_origin(run: PretrainRun, record: Mapping[str, Any]) -> str:
     """The model that the run continued from, and how its new head was trained; empty for new weights."""
     if run.from_model is None:
         return ""
-    head = f"; the first {run.head_share:.0%} of the steps trained a new head alone" if run.head_share else ""
+    head = f"; the first {run.head_share:.0%} of the steps trained the heads alone" if run.head_share else ""
     return f", from the weights of {base_name(run.from_model)} (SHA-256 {record['from_model']['sha256']}){head}"

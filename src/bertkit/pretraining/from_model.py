@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.model_folder import ModelFolder, read_objectives
 from bertkit.checkpoint.weights import find_weights
 from bertkit.contracts import EncoderConfig, has_token_embedding
 from bertkit.encoder_types.architectures import find_pretraining_defaults
@@ -29,10 +29,7 @@ from bertkit.text.base import BaseTokenizer, extends
 HEAD_SHARE = 0.1
 """Share of the steps that train a new head before the encoder."""
 
-OBJECTIVES = "objectives"
-"""The key of a pre-trained model's metadata that names its objectives."""
-
-FREE_FIELDS = ("vocab_size", "pad_id", "dropout", "attention_dropout", "initializer_range", "position_init")
+FREE_FIELDS = ("vocab_size", "pad_id", "dropout", "attention_dropout", "initializer_range")
 """Fields of an encoder's configuration that no weight's shape or place depends on, and that may differ from the
 model's; the vocabulary and its padding are checked by its tokens."""
 
@@ -71,7 +68,7 @@ def continued_settings(folder: ModelFolder, task: PretrainingTask, *, chosen: bo
         "schedule.warmup": 0.06,
         "schedule.decay": "linear",
     }
-    names = task.objectives if chosen else _recorded_objectives(folder) or task.objectives
+    names = task.objectives if chosen else read_objectives(folder) or task.objectives
     with names_from_a_file():
         kinds = {name: find_objective(name) for name in names}
     present = folder.load_model(
@@ -81,14 +78,6 @@ def continued_settings(folder: ModelFolder, task: PretrainingTask, *, chosen: bo
     if not objectives:
         settings["head_share"] = HEAD_SHARE
     return {**settings, "task.objectives": objectives or task.objectives[:1]}
-
-
-def _recorded_objectives(folder: ModelFolder) -> tuple[str, ...]:
-    """The objectives that the model was pre-trained with; none for a model that says nothing about them."""
-    names = folder.metadata.get(OBJECTIVES, ())
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise data_error(f"{folder.path}/bertkit.json: {OBJECTIVES} is not a list of names. Train the model again.")
-    return tuple(names)
 
 
 @torch.no_grad()
@@ -167,7 +156,7 @@ def _explain(run: PretrainRun, folder: ModelFolder, missing: Sequence[str], num_
     if missing:
         lines.append(
             f"{folder.path} has no head for {' and '.join(missing)}: the first {run.head_share:.0%} of the steps train "
-            "a new one alone, with the encoder frozen"
+            "the heads alone, with the encoder frozen"
         )
     if num_added:
         lines.append(f"{num_added:,} added words start from the mean of the tokens that they were before")

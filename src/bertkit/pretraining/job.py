@@ -240,14 +240,20 @@ def check_encoder(run: PretrainRun, tokenizer: SubwordTokenizer) -> None:
     _check_kind(run, tokenizer)
     vocab_size = getattr(run.encoder, "vocab_size", tokenizer.vocab_size)
     if vocab_size != tokenizer.vocab_size and not (run.from_model and vocab_size > tokenizer.vocab_size):
-        raise usage_error(f"encoder.vocab_size is {vocab_size}; {run.data} has {tokenizer.vocab_size} subwords.")
+        raise usage_error(
+            f"encoder.vocab_size is {vocab_size}; {run.data} has {tokenizer.vocab_size} subwords: leave it out."
+        )
     pad_id = getattr(run.encoder, "pad_id", tokenizer.pad_id)
     if pad_id != tokenizer.pad_id:
-        raise usage_error(f"encoder.pad_id is {pad_id}; the rows of {run.data} are padded with {tokenizer.pad_id}.")
+        raise usage_error(
+            f"encoder.pad_id is {pad_id}; the rows of {run.data} are padded with {tokenizer.pad_id}: leave it out."
+        )
     characters = getattr(tokenizer, "word_length", None)
     read = getattr(run.encoder, "word_length", characters)
     if characters is not None and read != characters:
-        raise usage_error(f"encoder.word_length is {read}; {run.data} has words of {characters} characters.")
+        raise usage_error(
+            f"encoder.word_length is {read}; {run.data} has words of {characters} characters: leave it out."
+        )
     specials = run.task.count_specials(tokenizer)
     if min(run.seq_length, run.long_seq_length or run.seq_length) < specials + 2:
         raise usage_error(

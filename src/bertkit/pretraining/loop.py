@@ -39,12 +39,13 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
         for step in _steps(job, phase):
             mfu = step.flops / step.seconds / (peak * group.size) if peak and step.flops else None
             done, is_last = job.done, job.done >= total
+            joules = job.meter.joules  # of every step, as a counter begins again after half an hour of full load
             progress.advance(min(int(done), round(total)), **_figures(step, mfu))
             if step.skipped:
                 progress.say(f"step {step.step:,} changed no weight: its loss or gradient was not finite")
             if step.step % run.log_every == 0 or is_last:
                 clock = {"elapsed": done} if run.is_timed else {}
-                energy = {} if (joules := job.meter.joules) is None else {"joules": round(joules)}
+                energy = {} if joules is None else {"joules": round(joules)}
                 folder.log(_record(step, mfu, phase.source.seq_length) | clock | energy)
             if step.step % run.evaluate_every == 0 or is_last:
                 heldout = evaluate_heldout(job, phase, folder, progress)

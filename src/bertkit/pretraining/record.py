@@ -107,6 +107,8 @@ class PretrainRun:
     def __post_init__(self) -> None:
         check_ranges(self)
         if getattr(self.encoder, "lstm_layers", 0):
+            if self.from_model is not None:
+                raise usage_error(f"{self.from_model} has a BiLSTM on top, which pre-training lacks: take another.")
             raise usage_error("encoder.lstm_layers is for fine-tuning: bertkit finetune --set lstm_layers=2.")
         context = context_of(self.encoder)
         for name, objective in zip(self.task.objectives, self.task.objective_classes(), strict=True):
@@ -125,6 +127,9 @@ class PretrainRun:
             )
         if self.long_warmup is not None and self.long_phase == "continue":
             raise usage_error("long_warmup needs long_phase=restart: a schedule that continues has one warm-up.")
+        for name, of_rows in (("long_lr", True), ("head_lr", bool(self.head_share))):
+            if of_rows and getattr(self, name) == 0 and self.optimizer.kind == "muon":
+                raise usage_error(f"{name} is 0; muon needs a rate above 0.")
         self._check_mixture()
         self._check_initial_weights()
         if self.averaging.kind == "tail" and self.long_phase == "restart":

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.checkpoint import training_state as store
+from bertkit.checkpoint.model_folder import PRETRAINING_OBJECTIVES
 from bertkit.checkpoint.save_model import save_model
 from bertkit.errors import DivergenceError
-from bertkit.pretraining.from_model import OBJECTIVES
 from bertkit.pretraining.job import PretrainingJob, build_pretraining_model
 from bertkit.runs import RunFolder
 from bertkit.training import sharding
@@ -79,7 +79,7 @@ def save_current_model(job: PretrainingJob, folder: Path, heldout: Mapping[str, 
         metadata = {
             "kind": "pretrain",
             "steps": job.state.step,
-            OBJECTIVES: list(job.run.task.objectives),
+            PRETRAINING_OBJECTIVES: list(job.run.task.objectives),
             "heldout": dict(heldout),
         }
         with job.state.averaged():

@@ -80,7 +80,7 @@ class PretrainingTask(ObjectiveSettings):
     def needs(self) -> dict[str, str]:
         """The settings that these ones switch off, and what would switch them on."""
         needed = {} if self.samples_pairs else {"sampling.random_next": "an objective that reads pairs, such as nsp"}
-        if not any(objective.masks for objective in self.objective_classes()):
+        if not any(objective.reads_masking for objective in self.objective_classes()):
             needed["masking"] = "the objective mlm"
         if not self.reads_streams:
             return needed | {"samples": "the objective bilm"}

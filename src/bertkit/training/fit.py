@@ -163,7 +163,10 @@ class TrainingState:
         self.step, self.skipped_in_a_row, self.elapsed = step, skipped_in_a_row, elapsed
 
     def _device(self) -> torch.device:
-        """The device that trains: a GPU that is asked for its random state takes memory, even if it is not used."""
+        """The device that trains, and not simply a GPU where there is one.
+
+        A GPU that is asked for its random state takes memory, even if it is not used.
+        """
         return next(self.model.parameters()).device
 
 

@@ -40,7 +40,7 @@ def large_tables(model: Model, optimizer: Optimizer) -> list[nn.Embedding]:
 
 @contextmanager
 def kept_by_row(tables: Sequence[nn.Embedding]) -> Iterator[None]:
-    """A context whose passes leave the gradient of a table as a sparse tensor, if it is looked up and no more."""
+    """A context whose passes leave the gradient of a table as a sparse tensor; only look-ups may use the table."""
     for table in tables:
         table.sparse = True
     try:
