@@ -27,6 +27,20 @@ def test_the_default_grid_is_that_of_the_paper() -> None:
     assert [axis.name for axis in read_axes({}, given=["optimizer.lr"])] == ["batch_size", "epochs"]
 
 
+def test_the_usual_axes_of_a_small_model_are_around_its_learning_rate() -> None:
+    measured = {"optimizer.lr": 3e-4, "epochs": 10, "task.pooling": "mean"}
+    assert read_axes((), measured=measured) == (
+        Axis("lr", ("0.0006", "0.0003", "0.00015")),
+        Axis("batch_size", ("16", "32")),
+    )
+    assert read_axes((), measured={"optimizer.lr": 3e-4}, ranges=True) == (
+        Axis("lr", low=1e-4, high=9e-4),
+        Axis("batch_size", ("16", "32")),
+        Axis("epochs", low=2, high=4),
+    )
+    assert read_axes((), measured={"epochs": 10}) == read_axes(())
+
+
 def test_something_is_varied() -> None:
     given = ("optimizer.lr", "batch_size", "epochs")
     with pytest.raises(BertkitError, match="nothing is varied: lr, batch_size, epochs have one value each") as caught:

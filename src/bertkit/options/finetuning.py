@@ -128,7 +128,8 @@ class TuneOptions(TaskTrainingOptions):
     """Restarts per configuration; their mean decides."""
     grid: Sequence[str] | Mapping[str, Sequence[object]] = ()
     """What is varied: lr=5e-5,3e-5 epochs=2,3, and any other setting by its path. An option cannot be both given and
-    varied. In Python also a dictionary, such as {"lr": [5e-5, 3e-5]}. [default: the paper's grid]"""
+    varied. In Python also a dictionary, such as {"lr": [5e-5, 3e-5]}. [default: the paper's grid; for a small
+    model learning rates around its own]"""
     trials: Repetitions | None = None
     """Sample this many configurations with optuna; --grid may then have ranges, such as lr=1e-5..1e-4."""
     sampler: Sampler = "tpe"

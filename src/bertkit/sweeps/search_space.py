@@ -97,20 +97,24 @@ class Axis:
 
 
 def read_axes(
-    grid: Sequence[str] | Mapping[str, object], *, given: Collection[str] = (), ranges: bool = False
+    grid: Sequence[str] | Mapping[str, object],
+    *,
+    given: Collection[str] = (),
+    measured: Mapping[str, object] | None = None,
+    ranges: bool = False,
 ) -> tuple[Axis, ...]:
-    """The axes of ``("lr=5e-5,3e-5", "epochs=2..4")``, or of a mapping; without any, those of the paper.
+    """The axes of ``("lr=5e-5,3e-5", "epochs=2..4")``, or of a mapping; without any, the usual ones.
 
-    ``given`` are the paths of settings that have one value for all points: the paper's axes are used without them, and
-    any other axis must not be among them. ``ranges`` allows ranges.
+    ``given`` are the paths of settings that have one value for all points: the usual axes are used without them, and
+    any other axis must not be among them. ``measured`` are the settings of a small model. ``ranges`` allows ranges.
     """
     varied = _list_values(grid) if isinstance(grid, Mapping) else _split(grid)
     if not varied:
-        paper = PAPER_RANGES if ranges else PAPER_GRID
-        varied = {name: values for name, values in paper.items() if _path_of(name) not in given}
+        usual = _usual_axes(measured or {}, ranges=ranges)
+        varied = {name: values for name, values in usual.items() if _path_of(name) not in given}
         if not varied:
             raise usage_error(
-                f"nothing is varied: {', '.join(paper)} have one value each. Name settings with {_ORIGIN}."
+                f"nothing is varied: {', '.join(usual)} have one value each. Name settings with {_ORIGIN}."
             )
     paths: dict[str, str] = {}
     for name in varied:
@@ -127,6 +131,17 @@ def read_axes(
         if not axis.values and not ranges:
             raise usage_error(f"{_ORIGIN} {axis.name}={axis.low}..{axis.high}: a range needs --trials N.")
     return axes
+
+
+def _usual_axes(measured: Mapping[str, object], *, ranges: bool) -> Mapping[str, Sequence[object]]:
+    """The paper's axes; for a small model rates around the ``measured`` one, and its number of epochs alone, as each
+    run keeps its best epoch."""
+    usual: Mapping[str, Sequence[object]] = PAPER_RANGES if ranges else PAPER_GRID
+    rate = measured.get("optimizer.lr")
+    if not isinstance(rate, float):
+        return usual
+    rates = (f"{rate / 3:.2g}..{3 * rate:.2g}",) if ranges else tuple(f"{each * rate:.2g}" for each in (2, 1, 0.5))
+    return {"lr": rates, **{name: usual[name] for name in ("batch_size", "epochs") if name not in measured}}
 
 
 def _list_values(grid: Mapping[str, object]) -> dict[str, Sequence[object]]:
