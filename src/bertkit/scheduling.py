@@ -140,5 +140,5 @@ def _is_made_together(unit: Unit) -> bool:
 
 def _report_failure(unit: Unit, reason: str, progress: Progress, failed: dict[str, str]) -> None:
     progress.finish()
-    progress.say(f"{unit.name} has failed: {reason}")
+    progress.say(f"{unit.name} has failed: {reason} Delete its folder to train it again.")
     failed[unit.name] = reason

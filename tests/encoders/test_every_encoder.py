@@ -14,7 +14,7 @@ import torch
 from torch.nn import functional as F
 
 from bertkit.batch import Batch
-from bertkit.checkpoint.config import config_from_hf, config_to_hf
+from bertkit.checkpoint.huggingface_config import config_from_hf, config_to_hf
 from bertkit.checkpoint.tensors import read_tensors, write_tensors
 from bertkit.config.settings import Setting, apply
 from bertkit.contracts import Encoder, LayerStack

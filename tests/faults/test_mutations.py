@@ -184,7 +184,7 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
     ),
     "every number is in its range": (
         [(ranges, "_compare", lambda name, value, kind, range: iter(()))],
-        "checkpoint/test_config.py::test_an_unsupported_config_is_an_error",
+        "checkpoint/test_huggingface_config.py::test_an_unsupported_config_is_an_error",
     ),
     "tensors may be larger than their file": (
         [(weights, "_check_tensors", nothing)],

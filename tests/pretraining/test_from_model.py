@@ -19,6 +19,7 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.checkpoint.save_model import save_model
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import TOKENIZER
+from bertkit.encoders import modernbert
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.model import Model
@@ -246,6 +247,16 @@ def test_another_network_is_refused(run: PretrainRun) -> None:
     check_same_network(Path("model"), run.encoder, same)
     with pytest.raises(BertkitError, match=r"encoder.num_heads is 1; model has 2, and --from keeps it"):
         check_same_network(Path("model"), run.encoder, replace(run.encoder, num_heads=1))
+    with pytest.raises(BertkitError, match=r"encoder.position_init is sinusoidal; model has normal, and --from keeps"):
+        check_same_network(Path("model"), run.encoder, replace(run.encoder, position_init="sinusoidal"))
+
+
+def test_a_modernbert_may_read_longer_rows_than_before() -> None:
+    """Its positions are rotations, and no weight depends on how many there are."""
+    config = modernbert.tiny().config
+    check_same_network(Path("model"), config, replace(config, max_positions=8192, global_theta=160_000.0))
+    with pytest.raises(BertkitError, match=r"encoder.local_attention is 8; model has 6, and --from keeps it"):
+        check_same_network(Path("model"), config, replace(config, local_attention=8))
 
 
 def test_initial_weights_have_one_source(continued: PretrainRun) -> None:

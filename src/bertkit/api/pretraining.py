@@ -24,7 +24,7 @@ from bertkit.pretraining.defaults import (
     objective_settings,
     profile_settings,
 )
-from bertkit.pretraining.from_model import FREE_FIELDS, check_same_network, continued_settings, enlarged_config
+from bertkit.pretraining.from_model import check_same_network, continued_settings, enlarged_config, free_fields
 from bertkit.pretraining.planning import PretrainPlan, plan_pretraining
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json
 from bertkit.pretraining.run import PretrainResult, read_begun
@@ -207,7 +207,8 @@ def _named_settings(size: str | None, profile: PretrainProfile | None, encoder: 
         name, vocab_size = name_architecture(encoder), getattr(encoder, "vocab_size", 0)
         encoder = configure_architecture(name, size, vocab_size=vocab_size)
         shape = settings_of(encoder, f"--size {size}", "encoder")
-        settings += [each for each in shape if each.path.removeprefix("encoder.") not in FREE_FIELDS]
+        others = {"position_init", *free_fields(encoder)}
+        settings += [each for each in shape if each.path.removeprefix("encoder.") not in others]
     if profile is not None:
         settings += [Setting(*each, f"--profile {profile}") for each in profile_settings(profile, encoder).items()]
     return settings

@@ -18,8 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bertkit.checkpoint import config as _config
-from bertkit.checkpoint import huggingface, tensorflow
+from bertkit.checkpoint import huggingface, huggingface_config, tensorflow
 from bertkit.checkpoint.head_classes import POOLER, possible_classes
 from bertkit.checkpoint.sentence_transformers import (
     SentenceEmbedding,
@@ -97,16 +96,16 @@ class ModelFolder:
         if self._record:
             return self._record
         content, source = self._config_file, str(self._config_path)
-        labels = _config.labels_from_hf(content, source)
-        several = _config.is_multi_label(content, labels, source)
-        architectures = _config.architectures_from_hf(content, source) or _guess_architectures(self, labels)
+        labels = huggingface_config.labels_from_hf(content, source)
+        several = huggingface_config.is_multi_label(content, labels, source)
+        architectures = huggingface_config.architectures_from_hf(content, source) or _guess_architectures(self, labels)
         found = {"architectures": architectures, "labels": labels, "several_labels": several}
         return found | ({"sigmoid": applies_sigmoid(self.path, self._config_file)} if len(labels) == 1 else {})
 
     @cached_property
     def config(self) -> Any:
         """The configuration of the encoder, as the file has it."""
-        return _config.config_from_hf(self._config_file, str(self._config_path))
+        return huggingface_config.config_from_hf(self._config_file, str(self._config_path))
 
     @property
     def stated_dtype(self) -> str:
@@ -144,7 +143,7 @@ class ModelFolder:
         tokenizer = self.spec.load_tokenizer(self.path)
         vocab_size = getattr(self.config, "vocab_size", tokenizer.vocab_size)  # character encoders have none
         _check_vocabulary(self.path, tokenizer.vocab_size, vocab_size, self.spec.huggingface.extra_tokens)
-        _config.check_padding(self.path / CONFIG, self.config, tokenizer)
+        huggingface_config.check_padding(self.path / CONFIG, self.config, tokenizer)
         return tokenizer
 
     def build_encoder(self) -> Encoder:

@@ -9,8 +9,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from bertkit._version import __version__
-from bertkit.checkpoint import config as _config
-from bertkit.checkpoint import huggingface
+from bertkit.checkpoint import huggingface, huggingface_config
 from bertkit.checkpoint.model_folder import CONFIG, FORMAT, METADATA
 from bertkit.checkpoint.sentence_transformers import SentenceEmbedding, write_embedding
 from bertkit.checkpoint.tensors import write_tensors
@@ -61,7 +60,7 @@ def save_model(
         write_json(temporary / CONFIG, config)
         tokenizer.save(temporary)
         if (path := temporary / TOKENIZER_CONFIG).is_file():
-            write_json(path, _config.fit_tokenizer_config(read_json(path), model.encoder.config, metadata))
+            write_json(path, huggingface_config.fit_tokenizer_config(read_json(path), model.encoder.config, metadata))
         if embedding is not None:
             positions = getattr(model.encoder.config, "max_positions", None)
             write_embedding(temporary, embedding, hidden_size=model.encoder.hidden_size, positions=positions)
@@ -118,13 +117,13 @@ def _describe(model: Model, tensors: Mapping[str, Tensor], metadata: Mapping[str
     names = spec.architectures
     # Beside a head that only bertkit has, those that others know are named: the largest set that has a class.
     architectures = [names[max((known for known in names if known <= heads), key=len)]] if names else []
-    config = {"architectures": architectures, **_config.config_to_hf(model.encoder.config)}
+    config = {"architectures": architectures, **huggingface_config.config_to_hf(model.encoder.config)}
     outputs = [tensors[name] for name in _CLASSIFIERS if name in tensors]
     if heads in ({"class"}, {"labels"}, {"tags"}) and outputs:
         labels = (metadata.get("task") or metadata).get("labels")
         count = len(outputs[0])
-        return config | _config.classes_to_hf(labels, count=count, several=heads == {"labels"})
+        return config | huggingface_config.classes_to_hf(labels, count=count, several=heads == {"labels"})
     if heads == {"number"}:
         named = () if metadata.get("task") else metadata.get("labels", ())
-        return config | _config.number_to_hf(*named, sigmoid=bool(metadata.get("sigmoid")))
+        return config | huggingface_config.number_to_hf(*named, sigmoid=bool(metadata.get("sigmoid")))
     return config

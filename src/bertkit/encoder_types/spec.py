@@ -25,6 +25,7 @@ class PretrainingDefaults:
     ``objectives`` are modules of ``objectives/``; ``causal_objectives`` replace them in a configuration whose
     ``context`` is causal. ``settings`` are defaults that differ from those of ``PretrainRun``; ``paper`` are the
     published settings (``--profile paper``). ``not_fast`` are settings of ``--profile fast`` that this encoder ignores.
+    ``free_fields`` of the configuration belong to no weight, so that a run that continues from a model may change them.
     """
 
     objectives: tuple[str, ...] = ("mlm",)
@@ -32,6 +33,7 @@ class PretrainingDefaults:
     settings: Settings = field(default_factory=dict)
     paper: Settings = field(default_factory=dict)
     not_fast: tuple[str, ...] = ()
+    free_fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -313,7 +313,8 @@ SPEC = EncoderSpec(
         objectives=("mlm",),
         # Section 2.2 and table 3, base, before the context is extended to 8,192. The paper's optimizer is StableAdamW,
         # AdamW with update clipping in place of clipping by norm; here it is AdamW. Its schedule is trapezoidal, with
-        # a decay by 1 - sqrt; that of ``late`` is linear. 1.7 T tokens are for its own corpus.
+        # a decay by 1 - sqrt; that of ``late`` is linear. Its initial weights are smaller by sqrt(2 L) where one of L
+        # layers adds to the residual; here all have one deviation. 1.7 T tokens are for its own corpus.
         paper={
             "seq_length": 1024,
             "batch_size": 4608,
@@ -328,6 +329,8 @@ SPEC = EncoderSpec(
             "task.masking.rate": 0.3,
             "task.sampling.full_sentences": True,
         },
+        # Positions are rotations, which no weight depends on: section 2.3 extends the context from 1,024 to 8,192.
+        free_fields=("max_positions", "global_theta", "local_theta"),
     ),
     huggingface=HuggingFaceSpec(
         weights=HF_NAMES,

@@ -29,9 +29,8 @@ from bertkit.text.base import BaseTokenizer, extends
 HEAD_SHARE = 0.1
 """Share of the steps that train a new head before the encoder."""
 
-FREE_FIELDS = ("vocab_size", "pad_id", "dropout", "attention_dropout", "initializer_range")
-"""Fields of an encoder's configuration that no weight's shape or place depends on, and that may differ from the
-model's; the vocabulary and its padding are checked by its tokens."""
+_FREE_FIELDS = frozenset({"vocab_size", "pad_id", "dropout", "attention_dropout", "initializer_range"})
+"""The vocabulary and its padding are checked by its tokens."""
 
 
 def enlarged_config(folder: ModelFolder, *, vocab_size: int) -> EncoderConfig:
@@ -42,14 +41,20 @@ def enlarged_config(folder: ModelFolder, *, vocab_size: int) -> EncoderConfig:
     return found if own >= vocab_size else dataclasses.replace(folder.config, vocab_size=vocab_size)
 
 
+def free_fields(config: EncoderConfig) -> frozenset[str]:
+    """Fields of the configuration that no weight's shape or place depends on, and that may differ from the model's."""
+    return _FREE_FIELDS.union(find_pretraining_defaults(config).free_fields)
+
+
 def check_same_network(model: Path, own: EncoderConfig, wanted: EncoderConfig) -> None:
     """Raise a usage error if ``wanted`` is another network than that of ``model``, whose configuration is ``own``.
 
     ``wanted`` may have a larger vocabulary. Both have the same architecture.
     """
+    free = free_fields(own)
     for each in dataclasses.fields(own):
         has, wants = getattr(own, each.name), getattr(wanted, each.name)
-        if each.name not in FREE_FIELDS and has != wants:
+        if each.name not in free and has != wants:
             raise usage_error(f"encoder.{each.name} is {wants}; {model} has {has}, and --from keeps it.")
 
 

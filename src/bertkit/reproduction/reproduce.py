@@ -154,6 +154,12 @@ def _introduce(scale: Scale) -> str:
     epochs = "as many as was published" if scale.profile == "paper" else f"{scale.baseline_epochs}"
     limit = "all" if scale.limit is None else f"at most {scale.limit:,}"
     dev = "all" if scale.dev_limit is None else f"at most {scale.dev_limit:,}"
+    heads = (
+        "BERT, its ablations and RoBERTa read the mean of a text, or compare both texts of a pair token by token; GPT\n"
+        "and networks of words have their published heads, which is a part of the difference to them.\n"
+        if scale.mean_heads
+        else ""
+    )
     return f"""# The tables of BERT's paper, scale {scale.name}
 
 {meaning.get(scale.name, "")}
@@ -162,4 +168,4 @@ A cell shows our figure / the paper's, in per cent; ours is the mean ± standard
 epoch on dev: BERT and GPT take {count_of(scale.epochs, "epoch")}, networks of words {epochs}. BERT-Base is {scale.base}
 (layers/width/heads), BERT-Large {scale.large}; pre-training takes {scale.steps:,} steps of {scale.batch_size} rows.
 Tasks have {limit} training and {dev} dev examples.
-"""
+{heads}"""

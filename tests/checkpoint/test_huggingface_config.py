@@ -11,7 +11,7 @@ import torch
 import transformers
 from transformers.activations import ACT2FN
 
-from bertkit.checkpoint.config import (
+from bertkit.checkpoint.huggingface_config import (
     architectures_from_hf,
     classes_to_hf,
     config_from_hf,
