@@ -180,7 +180,7 @@ def _note_smaller_comparisons(run: PretrainRun, processes: int) -> list[str]:
     """What to tell the user if examples are compared with those of their micro-batch, which is a part of the batch."""
     names = _list_comparing(run)
     batches = dict.fromkeys(rows for rows, _ in run.batch_shapes) if names else {}
-    compared = {rows: min(run.micro_batch_size or rows, rows // processes) for rows in batches}
+    compared = {rows: run.rows_at_once(rows, processes) for rows in batches}
     return [
         f"{', '.join(names)} compares the {some} examples of a micro-batch, not the {rows} of a batch"
         for rows, some in compared.items()
@@ -219,7 +219,7 @@ def check_division(run: PretrainRun, processes: int) -> None:
     for name, rows in {"batch_size": run.batch_size, "long_batch_size": run.long_batch_size or 0}.items():
         if rows % processes:
             raise usage_error(f"{name} is {rows}; {processes} processes need a multiple of their number.")
-        together = min(run.micro_batch_size or rows, rows // processes)
+        together = run.rows_at_once(rows, processes)
         if together == 1 and (names := _list_comparing(run)):
             raise usage_error(
                 f"{names[0]} compares the examples of a micro-batch, and there is one in each: {name} must be at least "

@@ -36,7 +36,7 @@ larger of them has half of the rows, but at most this many tokens, and no more t
 
 def estimate_peak(run: PretrainRun) -> int:
     """Peak memory of one process in bytes, on the device that computes; ``run.precision`` must be set."""
-    shapes = [(min(rows, run.micro_batch_size or rows), length) for rows, length in run.batch_shapes]
+    shapes = [(run.rows_at_once(rows), length) for rows, length in run.batch_shapes]
     most, length = max(shapes, key=math.prod)
     if most <= FEWEST_ROWS or length * most <= _TOKENS_TO_MEASURE:
         return _measure(run, 1.0)
@@ -64,7 +64,7 @@ def _with_fewer_rows(run: PretrainRun, share: float) -> PretrainRun:
 
     def rows(batch: int) -> int:
         micro_batches = 1 if run.micro_batch_size is None else min(2, -(-batch // run.micro_batch_size))
-        return micro_batches * fewer_rows(min(batch, run.micro_batch_size or batch), share)
+        return micro_batches * fewer_rows(run.rows_at_once(batch), share)
 
     changes: dict[str, int] = {"batch_size": rows(run.batch_size)}
     if run.long_batch_size is not None:

@@ -59,7 +59,7 @@ def check_memory(run: PretrainRun) -> None:
     encoder = sketch_model(_with_layers(run, 1)).encoder
     kept = _KEPT_STATES if isinstance(encoder, Transformer) and not run.gradient_checkpointing else 1
     tokens = max(run.tokens_per_phase) // world_size()
-    own = [(min(run.micro_batch_size or rows, rows // world_size()), length) for rows, length in run.batch_shapes]
+    own = [(run.rows_at_once(rows, world_size()), length) for rows, length in run.batch_shapes]
     states = max(map(math.prod, own)) * encoder.hidden_size * layers * kept
     needed = parameters * (_SHARDED_BYTES if run.shard else _PARAMETER_BYTES) + states * 2 + tokens * 8
     if needed > total:

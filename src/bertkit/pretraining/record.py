@@ -157,6 +157,10 @@ class PretrainRun:
         """The folders of all corpora, and the share of the rows from each."""
         return [(self.data, 1 - sum(self.mix.values())), *((Path(folder), share) for folder, share in self.mix.items())]
 
+    def rows_at_once(self, rows: int, processes: int = 1) -> int:
+        """How many of the ``rows`` of a batch one of the ``processes`` computes together: those of a micro-batch."""
+        return min(self.micro_batch_size or rows, rows // processes)
+
     @property
     def heads_until(self) -> float:
         """Where the training of new heads alone ends: a step, or in a timed run a second."""
