@@ -164,7 +164,7 @@ def _fit_to_model(task: FileTask, model: ModelFolder) -> list[Setting]:
         ours, theirs = (getattr(each, "labels", ()) for each in (task, trained))
         if ours != theirs and sorted(ours) == sorted(theirs):
             fitting.append(Setting("task.labels", theirs, "--model"))
-            if isinstance(task, TextClassificationTask):
+            if isinstance(task, TextClassificationTask) and len(ours) == 2:
                 fitting.append(Setting("task.positive", task.positive_class, "--model"))
             if spellings := getattr(task, "spellings", ()):
                 reordered = tuple(spellings[ours.index(label)] for label in theirs)
