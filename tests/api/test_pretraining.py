@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pytest
 
 import bertkit
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.errors import BertkitError
 from bertkit.objectives.passages import AdjacentPassages
 from bertkit.pretraining.planning import PretrainPlan
@@ -178,6 +179,14 @@ def test_settings_that_contradict_the_model_are_refused(
     given = {"from_": workspace / "run", "steps": 2, "seq_length": 37, "output": tmp_path / "run", **options}
     with pytest.raises(BertkitError, match=message):
         bertkit.pretrain(workspace / "data", progress="quiet", **given)
+
+
+def test_the_size_of_a_model_may_be_named_whatever_its_initial_weights_were(workspace: Path, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"steps": 1, "seq_length": 37, "progress": "quiet"}
+    positions = ["encoder.position_init=sinusoidal"]
+    bertkit.pretrain(workspace / "data", output=tmp_path / "a", size="1/12/2", set=positions, **given)
+    bertkit.pretrain(workspace / "data", from_=tmp_path / "a", size="1/12/2", output=tmp_path / "b", **given)
+    assert ModelFolder.open(tmp_path / "b").config.position_init == "sinusoidal"
 
 
 def test_a_model_that_cannot_be_used_is_refused_in_one_line(workspace: Path, tmp_path: Path) -> None:

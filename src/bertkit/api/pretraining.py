@@ -148,7 +148,10 @@ def _encoder_of_model(
     if options.architecture not in (None, name):
         raise usage_error(f"--architecture is {options.architecture}, and {model} is {name}: leave it out.")
     if options.size is not None:
-        check_same_network(model, encoder, configure_architecture(name, options.size, vocab_size=vocab_size))
+        shape = [
+            replace(each, path=each.path.removeprefix("encoder.")) for each in _shape_settings(options.size, encoder)
+        ]
+        check_same_network(model, encoder, apply(encoder, shape))
     task = default_pretraining_task(encoder, vocab_size=vocab_size)
     origin = f"--from {model}"
     return encoder, [
@@ -179,6 +182,18 @@ def _read_mix(options: PretrainOptions) -> dict[str, float] | None:
     return shares or None
 
 
+def _shape_settings(size: str, encoder: EncoderConfig) -> list[Setting]:
+    """The shape of the network of this size, and not its padding, dropout or initial values."""
+    others = {"position_init", *free_fields(encoder)}
+    found = settings_of(_sized(encoder, size), f"--size {size}", "encoder")
+    return [each for each in found if each.path.removeprefix("encoder.") not in others]
+
+
+def _sized(encoder: EncoderConfig, size: str) -> EncoderConfig:
+    """The configuration of this size with the architecture and vocabulary of ``encoder``."""
+    return configure_architecture(name_architecture(encoder), size, vocab_size=getattr(encoder, "vocab_size", 0))
+
+
 def _typed_settings(options: PretrainOptions) -> list[Setting]:
     return [
         *given_settings(
@@ -198,17 +213,11 @@ def _typed_settings(options: PretrainOptions) -> list[Setting]:
 
 
 def _named_settings(size: str | None, profile: PretrainProfile | None, encoder: EncoderConfig) -> list[Setting]:
-    """The settings of a size and of a profile, for an encoder with the architecture and vocabulary of ``encoder``.
-
-    A size decides the shape of the network, and not its padding, dropout or initial values.
-    """
+    """The settings of a size and of a profile, for an encoder with the architecture and vocabulary of ``encoder``."""
     settings: list[Setting] = []
     if size is not None:
-        name, vocab_size = name_architecture(encoder), getattr(encoder, "vocab_size", 0)
-        encoder = configure_architecture(name, size, vocab_size=vocab_size)
-        shape = settings_of(encoder, f"--size {size}", "encoder")
-        others = {"position_init", *free_fields(encoder)}
-        settings += [each for each in shape if each.path.removeprefix("encoder.") not in others]
+        settings += _shape_settings(size, encoder)
+        encoder = _sized(encoder, size)
     if profile is not None:
         settings += [Setting(*each, f"--profile {profile}") for each in profile_settings(profile, encoder).items()]
     return settings
