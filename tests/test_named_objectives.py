@@ -10,6 +10,7 @@ from tests.tiny_bert import make_encoder, make_tokenizer
 import bertkit.objectives
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.named_objectives import build_objectives, find_objective, list_objectives
+from bertkit.objectives.nsp import NextSentencePrediction
 
 
 def test_every_objective_of_bertkit_is_found_by_its_name() -> None:
@@ -37,6 +38,12 @@ def test_a_file_that_is_no_objective_says_what_it_lacks(tmp_path: Path, monkeypa
 def test_an_objective_of_fine_tuning_is_refused_with_those_of_pretraining(name: str) -> None:
     with pytest.raises(BertkitError, match=rf"^{name} is for fine-tuning: .* There are: .*mlm, nsp"):
         find_objective(name)
+
+
+def test_an_objective_that_builds_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NextSentencePrediction, "build", classmethod(lambda kind, encoder, settings: None))
+    with pytest.raises(BertkitError, match="build of NextSentencePrediction gives None, and no objective"):
+        build_objectives(["nsp"], make_encoder(make_tokenizer()))
 
 
 def test_an_unknown_name_is_an_error_with_the_nearest() -> None:

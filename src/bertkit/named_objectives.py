@@ -16,7 +16,14 @@ def build_objectives(
 ) -> dict[str, Objective]:
     """New heads for ``encoder``, by their labels."""
     kinds = map(find_objective, names)
-    return {each.label: each.build(encoder, settings or ObjectiveSettings()) for each in kinds}
+    return {each.label: _build(each, encoder, settings or ObjectiveSettings()) for each in kinds}
+
+
+def _build(kind: type[PretrainingObjective], encoder: Encoder, settings: ObjectiveSettings) -> Objective:
+    head: object = kind.build(encoder, settings)
+    if not isinstance(head, Objective):
+        raise usage_error(f"{kind.__module__}: build of {kind.__name__} gives {head!r}, and no objective.")
+    return head
 
 
 def find_objective(name: str) -> type[PretrainingObjective]:

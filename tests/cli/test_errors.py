@@ -48,6 +48,7 @@ def test_an_error_in_code_of_the_user_is_shown_with_its_place(tmp_path: Path) ->
         (OSError(24, "Too many open files", "a/b"), "error: a/b: Too many open files. Allow more: ulimit -n", 1),
         (RuntimeError("can't start new thread"), "error: out of memory: can't start new thread. Close other", 1),
         (KeyError("x"), "error: KeyError: 'x' (a bug in bertkit?", 1),
+        (SyntaxError("invalid syntax", ("mine.py", 3, 1, "x =")), "error in mine.py:3: invalid syntax.", 1),
     ],
 )
 def test_every_error_has_its_line_and_exit_code(error: BaseException, line: str, exit_code: int) -> None:

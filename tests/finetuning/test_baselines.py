@@ -63,7 +63,7 @@ def test_the_verdict_names_the_best_baseline() -> None:
     assert better == "accuracy: a bag of words has 75.0 %, this model 80.0 %: the model is better by 5.0 points"
     worse = verdict("accuracy", 0.522, BASELINES)
     assert "a bag of words has 75.0 %, this model 52.2 %: the model is worse by 22.8 points" in worse
-    assert "What helps: pre-train longer" in worse
+    assert "What helps: a model that is larger" in worse
     assert "the most frequent answer has 50.0 %, this model 40.0 %" in verdict("accuracy", 0.4, [MAJORITY])
 
 

@@ -208,10 +208,26 @@ def test_a_pre_trained_model_fills_and_does_not_classify(tmp_path: Path, encoder
         pipeline.classify("the river")
 
 
+def test_columns_of_a_frame_may_be_numbers_and_it_may_be_empty(workspace: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pipeline = load(workspace / "tuned")
+    texts = ["the river ran", "a mill"]
+    frame = pandas.DataFrame({0: texts, 1: ["a", "b"]})
+    found = pipeline.predict(frame, text=0)
+    assert [each.label for each in found] == [each.label for each in pipeline.predict(texts)]
+    assert list(pipeline.predict(frame.head(0))) == []
+    wrong: Any = ["review"]
+    with pytest.raises((BertkitError, TypeError), match="review"):  # a TypeError where types are checked at run time
+        pipeline.predict(frame, text=wrong)
+
+
 def test_a_model_without_its_masked_lm_head_does_not_fill(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save_model(tmp_path / "model", Model(encoder, {}), tokenizer, metadata={"kind": "pretrain"})
-    with pytest.raises(BertkitError, match="was published without its masked-LM head, which filling in words needs"):
+    with pytest.raises(BertkitError, match="was published without the masked-LM head that filling in words needs"):
         load(tmp_path).fill("the [MASK] ran")
+    save_model(tmp_path / "other", Model(encoder, {}), tokenizer, metadata={"kind": "pretrain", "objectives": ["nsp"]})
+    with pytest.raises(BertkitError, match="was pre-trained for nsp alone, without the masked-LM head"):
+        load(tmp_path / "other").fill("the [MASK] ran")
 
 
 def test_a_fine_tuned_model_does_not_fill(

@@ -94,6 +94,14 @@ def test_a_setting_that_an_objective_reads_is_accepted(task: PretrainingTask, se
     refuse_without_effect(task, parse_settings(settings))
 
 
+def test_an_objective_that_returns_no_batch_is_named(
+    source: PretrainingSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MaskedLanguageModel, "add_labels", classmethod(lambda *given: None))
+    with pytest.raises(BertkitError, match="add_labels of MaskedLanguageModel gives no batch"):
+        source.batch(0, np.arange(2))
+
+
 def test_full_sentences_with_next_sentences_are_refused() -> None:
     with pytest.raises(
         BertkitError, match=r"task\.sampling\.full_sentences gives rows of one text, and nsp needs pairs"

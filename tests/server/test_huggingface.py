@@ -59,6 +59,13 @@ def test_classes_come_with_the_probabilities_of_the_model(server: Server, loaded
     assert len(client(server, "reviews").text_classification("the river", top_k=2)) == 2
 
 
+def test_the_query_may_name_the_model(server: Server) -> None:
+    named = post(server, "/models/words", {"inputs": "the [MASK] ran"}).json()
+    assert post(server, "/?model=words", {"inputs": "the [MASK] ran"}).json() == named
+    for path in ("/?model=none", "/predict?model=none"):
+        assert post(server, path, {"inputs": "the river"}).status_code == 404
+
+
 def test_the_bare_address_serves_the_first_model(server: Server) -> None:
     named = client(server, "reviews").text_classification("the mill")
     assert client(server).text_classification("the mill") == named

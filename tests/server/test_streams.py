@@ -79,6 +79,14 @@ def test_a_line_has_the_limit_of_a_body(loaded: list[ServedModel]) -> None:
         assert "longer than 99 bytes" in str(second["error"])
 
 
+def test_a_line_that_is_too_long_does_not_end_the_stream(loaded: list[ServedModel]) -> None:
+    body = [b'"a river"\n"' + b"a" * 500, b"a" * 500, b"a" * 500, b'"\n"the river"\n']
+    with running(loaded[:1], Limits(body_bytes=99)) as server:
+        answers = send(server, iter(body))
+    assert ["result" in each for each in answers] == [True, False, True]
+    assert [each["index"] for each in answers] == [0, 1, 2]
+
+
 def test_other_types_and_unknown_models_are_refused_before_the_stream(server: Server) -> None:
     assert post(server, "/stream", "a").status_code == 415
     assert httpx2.post(f"{server.address}/stream?model=none", content=b'"a"', headers=HEADERS).status_code == 404

@@ -106,7 +106,7 @@ def test_the_label_may_have_another_name_than_in_training(tmp_path: Path) -> Non
     path = write(tmp_path, "comment,verdict,n\na b,x,1\nc,y,2\n")
     task, _ = choose_columns(known(), path, text="comment", label="verdict", labelled=True)
     assert [each.label for each in task.with_files(dev=[path]).examples("dev")] == ["x", "y"]
-    with pytest.raises(BertkitError, match=r'no column "label".*Name that of the label: --label COLUMN'):
+    with pytest.raises(BertkitError, match=r'no column "label".*Name that of the label with --label COLUMN, or'):
         choose_columns(known(), path, text="comment", labelled=True)
 
 

@@ -71,6 +71,8 @@ def explain(error: BaseException) -> tuple[str, int]:
         return f"error: out of memory: {int(match[1]):,} more bytes were needed. {_LESS_MEMORY}", JOB_FAILED
     if _ONEDNN_MEMORY.search(str(error)) or str(error) == "can't start new thread":
         return f"error: out of memory: {error}. {_LESS_MEMORY}", JOB_FAILED
+    if isinstance(error, SyntaxError) and error.filename and not error.filename.startswith(_OWN):
+        return f"error in {error.filename}:{error.lineno}: {error.msg}.", JOB_FAILED
     if place := _place_outside(error):
         return f"error in {place}: {type(error).__name__}: {error}", JOB_FAILED
     return f"error: {type(error).__name__}: {error} (a bug in bertkit? --debug shows where)", JOB_FAILED

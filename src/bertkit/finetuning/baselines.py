@@ -168,5 +168,5 @@ def _difference(difference: float, shares: bool) -> str:
 
 def _advise(best: Baseline) -> str:
     if best.name == BAG_OF_WORDS:
-        return "pre-train longer, take a larger or published model, a higher --lr, or more --epochs"
+        return "a model that is larger or was pre-trained for longer, a higher --lr, or more --epochs"
     return "more training examples, a higher --lr, or more --epochs"

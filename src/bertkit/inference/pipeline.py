@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
+from bertkit.checkpoint.model_folder import CONFIG, ModelFolder, read_objectives
 from bertkit.contracts import Encoder, Objective, has_token_embedding
 from bertkit.encoder_types.settings import context_of
 from bertkit.errors import BertkitError, UnsupportedError, data_error, list_names, usage_error
@@ -58,6 +58,8 @@ _METHODS_OF_ONE_INPUT = ("answer", "choose")
 """Methods of tasks whose inputs are more than texts or pairs; several of them are rows of a table."""
 
 Texts = list[str] | list[tuple[str, str]] | list[Text] | DataTable
+ColumnName = str | int
+"""A column of a DataFrame may have a number for a name."""
 
 
 def load(
@@ -144,7 +146,7 @@ class Pipeline(EncoderPipeline):
         return list(prediction.entities)
 
     def predict(
-        self, texts: Sequence[Text] | DataTable, *, text: str | None = None, pair: str | None = None
+        self, texts: Sequence[Text] | DataTable, *, text: ColumnName | None = None, pair: ColumnName | None = None
     ) -> Results[Any]:
         """The class or the number of each text, or of each pair; for a table, the prediction of each row.
 
@@ -160,7 +162,7 @@ class Pipeline(EncoderPipeline):
         return Results(self.stream(examples, task=task), row_index=index if has_row_each else None)
 
     def logits(
-        self, texts: Sequence[Text] | DataTable, *, text: str | None = None, pair: str | None = None
+        self, texts: Sequence[Text] | DataTable, *, text: ColumnName | None = None, pair: ColumnName | None = None
     ) -> NDArray[np.float32]:
         """The outputs (N, C) of the head for N texts, before they become predictions, in the order of ``task.labels``.
 
@@ -279,7 +281,7 @@ def _require_same(first: ModelFolder, other: ModelFolder) -> None:
 
 
 def _read(
-    pipeline: Pipeline, texts: Sequence[Text] | DataTable, text: str | None, pair: str | None
+    pipeline: Pipeline, texts: Sequence[Text] | DataTable, text: ColumnName | None, pair: ColumnName | None
 ) -> tuple[FileTask, list[Any]]:
     """The examples of texts, of pairs or of the rows of a table, and the task that reads them."""
     if is_memory_table(texts):
@@ -299,13 +301,18 @@ def _read(
     return task_for(pipeline, pair=any(each.second is not None for each in examples)), examples
 
 
-def _read_table(task: FileTask, table: object, text: str | None, pair: str | None) -> tuple[FileTask, list[Any]]:
+def _read_table(
+    task: FileTask, table: object, text: ColumnName | None, pair: ColumnName | None
+) -> tuple[FileTask, list[Any]]:
     """The examples of the rows of a table; warns of columns that were guessed and of empty texts."""
     require_one_table(table, "the table")
+    if isinstance(table, Sized) and not len(table):
+        return task, []
+    first, second = (_name_column(*each) for each in (("text", text), ("pair", pair)))
     with TemporaryDirectory(prefix=TEMPORARY) as folder:
         path = write_memory_table(table, Path(folder), "table")
         with errors_about(path, "the table"):
-            found, guessed = choose_columns(task, path, text=text, pair=pair)
+            found, guessed = choose_columns(task, path, text=first, pair=second)
             _, notes = found.reader.inspect_input(path)
             for note in (guessed if not task.files.splits else "", *notes):
                 if note:
@@ -313,8 +320,16 @@ def _read_table(task: FileTask, table: object, text: str | None, pair: str | Non
             return found, list(found.reader.read(path))
 
 
+def _name_column(argument: str, name: object) -> str | None:
+    if name is None or isinstance(name, str):
+        return name
+    if isinstance(name, int | np.integer):
+        return str(name)
+    raise usage_error(f"{argument} is {name!r}; it must be the name of a column.")
+
+
 def _logits(
-    pipeline: Pipeline, texts: Sequence[Text] | DataTable, text: str | None, pair: str | None
+    pipeline: Pipeline, texts: Sequence[Text] | DataTable, text: ColumnName | None, pair: ColumnName | None
 ) -> NDArray[np.float32]:
     if not isinstance(pipeline.task, TextTask):
         raise usage_error(
@@ -359,8 +374,10 @@ def load_masked_lm(folder: ModelFolder, *, mapped: bool = False) -> Model:
     """The model in ``folder`` with its masked-LM head; a data error without one."""
     model = folder.load_model(_build_masked_lm, only_present=True, mapped=mapped)
     if not model.objectives:
+        objectives = read_objectives(folder)
+        without = f"pre-trained for {', '.join(objectives)} alone," if objectives else "published"
         raise data_error(
-            f"{folder.path} was published without its masked-LM head, which filling in words needs. It can be "
+            f"{folder.path} was {without} without the masked-LM head that filling in words needs. It can be "
             "fine-tuned, and it gives vectors of texts."
         )
     return model

@@ -121,14 +121,13 @@ def _predict_rows(
         for record in _records(pipeline, islice(examples, done, None), values, source):
             file.write(format_record({_ROW: record}))
             done += 1
-            if done % _ROWS_AT_ONCE == 0:
-                file.flush()
             if done % _ROWS_BETWEEN_REPORTS == 0:
                 report(done)
+            if done % _ROWS_AT_ONCE:
+                continue  # the rest of the part is computed already, and only a whole part is kept
+            file.flush()
             if interrupts.requested:
-                kept_rows = count_of(_in_whole_parts(done), "row")
-                stopped = f"stopped after {kept_rows}. {SAME_COMMAND}"
-                raise Interrupted(interrupts.requested, stopped)
+                raise Interrupted(interrupts.requested, f"stopped after {count_of(done, 'row')}. {SAME_COMMAND}")
     report(done)
     return done
 

@@ -204,11 +204,9 @@ class PretrainingSource:
         rng = CounterRng(self.seed, epoch, _number_rows(indices, batch))
         for objective in self._objectives:
             batch = objective.add_labels(batch, rng, self.tokenizer, self.task)
-            if objective.label not in batch.labels:
-                raise usage_error(
-                    f"{objective.__module__}: add_labels of {objective.__name__} gives no labels named "
-                    f'"{objective.label}", which is its label.'
-                )
+            if not isinstance(batch, Batch) or objective.label not in batch.labels:
+                what = f'labels named "{objective.label}", which is its label' if isinstance(batch, Batch) else "batch"
+                raise usage_error(f"{objective.__module__}: add_labels of {objective.__name__} gives no {what}.")
         return batch
 
     def at(self, progress: float) -> PretrainingSource:

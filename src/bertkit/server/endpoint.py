@@ -119,7 +119,7 @@ class Endpoint:
         body = await service.bodies.read(call.headers, receive, accepted=self.accepts)
         try:
             with service.running():
-                record = decode(body, self.record) if self.accepts == JSON else body
+                record = _with_model(decode(body, self.record), call) if self.accepts == JSON else body
                 work = self.handle(call, record)
                 return await _reply(call, await _while_connected(work, receive, service.limits.seconds))
         finally:
@@ -166,6 +166,16 @@ def start_call(scope: Scope, begin: float) -> Call:
         path=scope["path"],
         deadline=begin + service.limits.seconds,
     )
+
+
+def _with_model(record: Any, call: Call) -> Any:
+    """The record with the model that the query names, where the body names none."""
+    name = call.query.get("model")
+    if name is None:
+        return record
+    if isinstance(record, dict):
+        return {"model": name, **record}
+    return msgspec.structs.replace(record, model=name) if getattr(record, "model", "") is None else record
 
 
 def _read_query(query: bytes) -> dict[str, str]:

@@ -99,10 +99,10 @@ class StreamEndpoint(Endpoint):
 async def read_lines(call: Call, receive: Receive) -> AsyncIterator[bytes | ServerError]:
     """The lines of the body as they arrive, without empty ones.
 
-    A line that is too long and a wait that is too long end the body; the last item is then the error.
+    A line that is too long is an error in its place. A wait that is too long ends the body; it is the last item then.
     """
     limits = call.service.limits
-    rest = b""
+    rest, is_too_long = b"", False
     while True:
         try:
             async with asyncio.timeout(limits.body_seconds):
@@ -114,12 +114,15 @@ async def read_lines(call: Call, receive: Receive) -> AsyncIterator[bytes | Serv
         if message["type"] == "http.disconnect":
             raise ClientLeftError
         *lines, rest = (rest + message.get("body", b"")).split(b"\n")
+        if is_too_long:  # what follows of that line is dropped
+            rest, is_too_long = (b"", True) if not lines else (rest, False)
+            lines = lines[1:]
         for line in lines:
             if line.strip():
                 yield line
         if len(rest) > limits.body_bytes:
             yield malformed(f"the line is longer than {limits.body_bytes:,} bytes")
-            return
+            rest, is_too_long = b"", True
         if not message.get("more_body", False):
             if rest.strip():
                 yield rest

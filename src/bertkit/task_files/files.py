@@ -152,7 +152,7 @@ class TaskFiles:
     def _path(self, task: str, file: str) -> Path:
         if Path(file).is_absolute() or not self.home:
             return Path(file)
-        return (self.folder or self._folder_by_environment(task)) / file
+        return Path(self.folder or self._folder_by_environment(task)) / file
 
     def _find(self, task: str, file: str) -> Path:
         path = self._path(task, file)

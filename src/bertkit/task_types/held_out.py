@@ -150,6 +150,8 @@ def describe_held_out(
 ) -> str:
     """How many are held out, what has the hash that chose them, and which of them stay ``together``."""
     total = len(kept) + len(held)
+    if not held:
+        return f"no dev file: none of {total:,} {noun} can be held out as dev"
     chosen = f"{len(held) / total:.0%}{share}, chosen by the hash of the {key}"
     figures = f"{len(held):,} of {total:,} {noun} are held out as dev ({chosen}"
     return f"no dev file: {figures}; {together} stay together)"

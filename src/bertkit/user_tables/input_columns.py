@@ -96,7 +96,7 @@ def _require_labels(task: FileTask, table: Table) -> None:
         missing = next(name for name in known[0] if name not in table)
         raise usage_error(
             f'{table.path} has no column "{missing}". Its columns: {list_names(table.columns)}. Name that of the '
-            "label: --label COLUMN."
+            "label with --label COLUMN, or call it that."
         )
 
 
