@@ -80,7 +80,7 @@ def tune(options: TuneOptions) -> SweepResult:
         model = ModelFolder.open(options.model)  # before the table, which may be large, is read
         task = choose_task(options, bar)
         given = [each.path for each in (*_given_settings(options), *parse_settings(options.set))]
-        small = options.profile is None and is_small(model)
+        small = not options.grid and options.profile is None and is_small(model)
         measured = small_model_settings(model, task, len(task.examples("train")[: options.limit])) if small else {}
         axes = read_axes(options.grid, given=given, measured=measured, ranges=options.trials is not None)
         varied = [axis.path for axis in axes]

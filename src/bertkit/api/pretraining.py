@@ -148,10 +148,7 @@ def _encoder_of_model(
     if options.architecture not in (None, name):
         raise usage_error(f"--architecture is {options.architecture}, and {model} is {name}: leave it out.")
     if options.size is not None:
-        shape = [
-            replace(each, path=each.path.removeprefix("encoder.")) for each in _shape_settings(options.size, encoder)
-        ]
-        check_same_network(model, encoder, apply(encoder, shape))
+        check_same_network(model, encoder, apply(encoder, _shape_settings(options.size, encoder)))
     task = default_pretraining_task(encoder, vocab_size=vocab_size)
     origin = f"--from {model}"
     return encoder, [
@@ -183,10 +180,9 @@ def _read_mix(options: PretrainOptions) -> dict[str, float] | None:
 
 
 def _shape_settings(size: str, encoder: EncoderConfig) -> list[Setting]:
-    """The shape of the network of this size, and not its padding, dropout or initial values."""
+    """The shape of the network of this size, by field of ``encoder``; not its padding, dropout or initial values."""
     others = {"position_init", *free_fields(encoder)}
-    found = settings_of(_sized(encoder, size), f"--size {size}", "encoder")
-    return [each for each in found if each.path.removeprefix("encoder.") not in others]
+    return [each for each in settings_of(_sized(encoder, size), f"--size {size}") if each.path not in others]
 
 
 def _sized(encoder: EncoderConfig, size: str) -> EncoderConfig:
@@ -216,7 +212,7 @@ def _named_settings(size: str | None, profile: PretrainProfile | None, encoder: 
     """The settings of a size and of a profile, for an encoder with the architecture and vocabulary of ``encoder``."""
     settings: list[Setting] = []
     if size is not None:
-        settings += _shape_settings(size, encoder)
+        settings += [replace(each, path=f"encoder.{each.path}") for each in _shape_settings(size, encoder)]
         encoder = _sized(encoder, size)
     if profile is not None:
         settings += [Setting(*each, f"--profile {profile}") for each in profile_settings(profile, encoder).items()]

@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import cache
 
 from bertkit.contracts import Encoder, EncoderConfig
+from bertkit.encoder_types.settings import has_lstm
 from bertkit.encoder_types.spec import EncoderSpec, PretrainingDefaults
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.lookup import import_trusted, list_modules, load_module, names_from_a_file
@@ -90,7 +91,7 @@ def spec_of_encoder(encoder: Encoder) -> EncoderSpec:
 
 def is_in_huggingface(config: EncoderConfig) -> bool:
     """Whether other libraries have this network: their names for its tensors are known, and no BiLSTM is on top."""
-    return bool(spec_of_config(config).huggingface.architectures) and not getattr(config, "lstm_layers", 0)
+    return bool(spec_of_config(config).huggingface.architectures) and not has_lstm(config)
 
 
 def name_outside_encoder(config: EncoderConfig) -> dict[str, str]:

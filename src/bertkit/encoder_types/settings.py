@@ -22,6 +22,11 @@ def context_of(config: EncoderConfig) -> Context:
     return context
 
 
+def has_lstm(config: EncoderConfig) -> bool:
+    """Whether a BiLSTM is on top of the blocks (paper, section 5.1)."""
+    return bool(getattr(config, "lstm_layers", 0))
+
+
 MINIATURES: Mapping[str, tuple[int, int, int]] = {
     "tiny": (2, 128, 2),
     "mini": (4, 256, 4),

@@ -15,7 +15,7 @@ from bertkit.checkpoint.tensorflow import is_tensorflow, list_variables
 from bertkit.checkpoint.weights import find_weights, read_weights
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoder_types.architectures import is_in_huggingface
-from bertkit.encoder_types.settings import context_of
+from bertkit.encoder_types.settings import context_of, has_lstm
 from bertkit.errors import list_names, usage_error
 from bertkit.inference.huggingface_tasks import task_of_folder
 from bertkit.lookup import names_from_a_file
@@ -106,7 +106,7 @@ def convert_to_sentence_transformers(folder: ModelFolder, output: Path) -> Conve
 
 def _require_huggingface_architecture(folder: ModelFolder) -> None:
     if not is_in_huggingface(folder.config):
-        title = folder.spec.title + (" with a BiLSTM on top" if getattr(folder.config, "lstm_layers", 0) else "")
+        title = folder.spec.title + (" with a BiLSTM on top" if has_lstm(folder.config) else "")
         raise usage_error(f"{folder.path} is {title}, which only bertkit has: no other library reads it.")
 
 

@@ -22,6 +22,7 @@ from bertkit.batch import Batch, EncoderOutput, Feature, Outputs
 from bertkit.contracts import Encoder, Tokenizer
 from bertkit.data.features import assemble
 from bertkit.encoder_types.architectures import spec_of_encoder
+from bertkit.encoder_types.settings import has_lstm
 from bertkit.encoder_types.words import WordEncoder
 from bertkit.errors import count_of, usage_error
 from bertkit.inference.predict import run_features
@@ -99,7 +100,7 @@ def _require_layers(encoder: Encoder) -> None:
     """Raise a usage error for an encoder whose last states are not those of the last of equally wide layers."""
     if isinstance(encoder, WordEncoder):
         raise usage_error("a word model has no states of layers, only those at its end: leave the layers out.")
-    if getattr(encoder.config, "lstm_layers", 0):
+    if has_lstm(encoder.config):
         raise usage_error("a BERT with a BiLSTM on top gives the states of the BiLSTM only: leave the layers out.")
 
 

@@ -26,6 +26,7 @@ from torch.nn import functional as F
 from bertkit.batch import Batch, Outputs
 from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
 from bertkit.contracts import Encoder
+from bertkit.encoder_types.settings import has_lstm
 from bertkit.encoder_types.transformer import Transformer
 from bertkit.errors import data_error, usage_error
 from bertkit.model import Model
@@ -118,8 +119,8 @@ def write_onnx(model: Model, path: Path, embedding: SentenceEmbedding | None = N
     Raises a usage error for an encoder or a head that has no ONNX form, and if the extra ``onnx`` is not installed; a
     data error if the outputs differ.
     """
-    has_lstm = getattr(model.encoder.config, "lstm_layers", 0)
-    if has_lstm or not isinstance(model.encoder, Transformer) or not is_supported(model.encoder.layers):
+    encoder = model.encoder
+    if has_lstm(encoder.config) or not isinstance(encoder, Transformer) or not is_supported(encoder.layers):
         raise usage_error("--to onnx is for BERT and RoBERTa with attention in both directions, without a BiLSTM.")
     for objective in model.objectives.values():
         if objective.label in _REFUSED:
@@ -129,7 +130,7 @@ def write_onnx(model: Model, path: Path, embedding: SentenceEmbedding | None = N
     require("onnxruntime", extra=_EXTRA, purpose=_PURPOSE)
     traced = _Traced(model, embedding or SentenceEmbedding()).eval()
     inputs = _random_inputs(model, traced.has_choices, _TRACED)
-    rows, tokens = torch.export.Dim("rows"), torch.export.Dim("tokens", max=model.encoder.config.max_positions)
+    rows, tokens = torch.export.Dim("rows"), torch.export.Dim("tokens", max=encoder.config.max_positions)
     axes: dict[int, Any] = {0: rows, inputs[0].dim() - 1: tokens}
     if traced.has_choices:
         axes[1] = torch.export.Dim("choices")

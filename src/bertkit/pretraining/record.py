@@ -11,7 +11,7 @@ from typing import Literal
 from bertkit.config.records import from_plain, to_plain
 from bertkit.contracts import EncoderConfig, PretrainingObjective
 from bertkit.encoder_types.architectures import find_architecture, name_architecture
-from bertkit.encoder_types.settings import context_of
+from bertkit.encoder_types.settings import context_of, has_lstm
 from bertkit.errors import data_error, usage_error
 from bertkit.lookup import names_from_a_file
 from bertkit.machine.precision import Precision
@@ -106,7 +106,7 @@ class PretrainRun:
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        if getattr(self.encoder, "lstm_layers", 0):
+        if has_lstm(self.encoder):
             if self.from_model is not None:
                 raise usage_error(f"{self.from_model} has a BiLSTM on top, which pre-training lacks: take another.")
             raise usage_error("encoder.lstm_layers is for fine-tuning: bertkit finetune --set lstm_layers=2.")
@@ -127,8 +127,8 @@ class PretrainRun:
             )
         if self.long_warmup is not None and self.long_phase == "continue":
             raise usage_error("long_warmup needs long_phase=restart: a schedule that continues has one warm-up.")
-        for name, of_rows in (("long_lr", True), ("head_lr", bool(self.head_share))):
-            if of_rows and getattr(self, name) == 0 and self.optimizer.kind == "muon":
+        for name, rate in {"long_lr": self.long_lr, "head_lr": self.head_lr if self.head_share else None}.items():
+            if rate == 0 and self.optimizer.kind == "muon":
                 raise usage_error(f"{name} is 0; muon needs a rate above 0.")
         self._check_mixture()
         self._check_initial_weights()

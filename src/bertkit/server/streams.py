@@ -114,9 +114,10 @@ async def read_lines(call: Call, receive: Receive) -> AsyncIterator[bytes | Serv
         if message["type"] == "http.disconnect":
             raise ClientLeftError
         *lines, rest = (rest + message.get("body", b"")).split(b"\n")
-        if is_too_long:  # what follows of that line is dropped
-            rest, is_too_long = (b"", True) if not lines else (rest, False)
-            lines = lines[1:]
+        if is_too_long and not lines:  # what follows of that line is dropped, up to its end
+            rest = b""
+        elif is_too_long:
+            lines, is_too_long = lines[1:], False
         for line in lines:
             if line.strip():
                 yield line
